@@ -24,7 +24,8 @@ from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
 from lmlab.models.glove import GloVe, GloVeConfig
 from lmlab.tasks.word_vectors.counting import Pairs, count_pairs
-from lmlab.tasks.word_vectors.task import CoOccurrence, Entries, plain_documents
+from lmlab.tasks.word_vectors.data import Entries, plain_documents
+from lmlab.tasks.word_vectors.learner import CoOccurrence
 from lmlab.text.chunks import by_document
 from lmlab.text.corpus import read
 from lmlab.text.tokenizers import train_tokenizer

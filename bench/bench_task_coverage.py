@@ -35,16 +35,16 @@ from lmlab.measure.interval import Interval, difference, own_intervals, sums_wit
 from lmlab.measure.interval_units import Units
 from lmlab.measure.row_intervals import over_rows
 from lmlab.results import Figure
+from lmlab.tasks.classification.data import encoded
+from lmlab.tasks.classification.measure import model_of
 from lmlab.tasks.classification.misclassified import probabilities_of
 from lmlab.tasks.classification.scores import BagOfWords, bits, gain, of_share
-from lmlab.tasks.classification.task import encoded
-from lmlab.tasks.classification.using import model_of
-from lmlab.tasks.latent import measuring as latents
-from lmlab.tasks.masked.scores import encoder_of, masked_units
-from lmlab.tasks.translation import evaluating
+from lmlab.tasks.latent import measure as latents
+from lmlab.tasks.masked.measure import encoder_of, masked_units
+from lmlab.tasks.translation import measure as translation_measure
 from lmlab.tasks.translation import scores as translating
-from lmlab.tasks.word_pairs import scores as combining
-from lmlab.tasks.word_pairs.training import material_of
+from lmlab.tasks.word_pairs import measure as combining
+from lmlab.tasks.word_pairs.data import data_of_run
 from lmlab.text.corpus import read
 from lmlab.text.labelled import Labelled
 from lmlab.text.sentence_pairs import Pairs
@@ -145,8 +145,8 @@ def translation(trained: Callable[..., Run], quick: bool, draws: int) -> Iterato
     steps = (40, 20) if quick else (1500, 500)
     runs = [trained(f"translator-{n}", files[0], "translator", f"{n}steps", test=files[1]) for n in steps]
     rows = Pairs.from_spec(runs[0].record.inputs.corpus).parts["test"]
-    evaluating.BEAM = 1  # of a search nothing is asked here
-    ours, theirs = (evaluating.measured(run, rows, "cpu") for run in runs)
+    translation_measure.BEAM = 1  # of a search nothing is asked here
+    ours, theirs = (translation_measure.measured(run, rows, "cpu") for run in runs)
     references = rows.of(1)
     bytes_B = np.array([len(text.encode()) for text in references], dtype=np.float64)
     nats = [one.sentence_nats(0) for one in (ours, theirs)]
@@ -227,7 +227,7 @@ def latents_(trained: Callable[..., Run], quick: bool, draws: int) -> Iterator[F
 def combining_(trained: Callable[..., Run], quick: bool, draws: int) -> Iterator[Found]:
     """An autoencoder of two words, on pairs of a text."""
     run = trained("autoencoder", data("ptb/ptb.test.txt"), "autoencoder", "50steps" if quick else "300steps")
-    material, model = material_of(run), run.saved
+    material, model = data_of_run(run).material, run.saved
     pairs = material.test
     learned = material.train.draw(np.random.default_rng(0), 10_000)
     own = combining._of_model(model, pairs, choose_device("cpu"))

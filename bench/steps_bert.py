@@ -24,7 +24,7 @@ from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.unit import Unit
 from lmlab.models.bert import BERT, BERTConfig
-from lmlab.tasks.masked.task import Masking
+from lmlab.tasks.masked.learner import Masking
 from lmlab.text.stream import TokenStream
 from steps import Steps
 from timing import Work

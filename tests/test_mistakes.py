@@ -21,7 +21,6 @@ PASSED_ON = {  # files that make a mistake again, with the code of the first
 }
 IN_SEVERAL_PLACES = {  # why one code is made there
     "argument-empty": "the command line and Python ask for themselves",
-    "columns-without-table": "a first run and one that begins with another's weights ask for themselves",
     "heads-do-not-divide-width": "several models have heads",
     "language-unknown": "translating and looking inside a translator both name a language",
     "no-entry-found": "sizes are drawn, or there are none",
@@ -29,7 +28,6 @@ IN_SEVERAL_PLACES = {  # why one code is made there
     "part-empty": "every task measures a part of its own kind of data",
     "part-unknown": "measuring and listing mistakes both name a part",
     "run-is-no-translator": "translating and measuring translations both need one",
-    "run-unfinished": "two tasks begin with another run's weights",
     "sacrebleu-missing": "asked for before work begins, and where it is used",
     "setting-unknown": "settings come as text and as values",
     "settings-change-weights": "two tasks begin with another run's weights",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lmlab import plugins as _plugins  # noqa: F401  (registers every task)
 from lmlab.version import __version__ as __version__
 
 __all__ = [

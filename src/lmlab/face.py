@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from lmlab.tasks.classification.verbs import classify as classify
     from lmlab.tasks.classification.verbs import mistakes as mistakes
     from lmlab.tasks.latent.verbs import latent as latent
-    from lmlab.tasks.masked.filling import fill as fill
+    from lmlab.tasks.masked.verbs import fill as fill
     from lmlab.tasks.translation.verbs import translate as translate
     from lmlab.tasks.word_pairs.verbs import combine as combine
     from lmlab.tasks.word_vectors.verbs import analogy as analogy
@@ -95,7 +95,7 @@ HOMES: dict[str, tuple[str, ...]] = {  # of the verbs that have a room of their 
     "lmlab.learn.mixing": ("mix",),
     "lmlab.learn.recipe": ("recipe",),
     "lmlab.learn.train": ("train",),
-    "lmlab.tasks.masked.filling": ("fill",),
+    "lmlab.tasks.masked.verbs": ("fill",),
     "lmlab.promises.suite": ("contract",),
     "lmlab.sweeps": ("sweep",),
     "lmlab.text.corpus": ("read",),
@@ -180,12 +180,9 @@ def evaluate(
             code="against-without-translator",
             against=None,
         )
-    if kind is not None and kind.home is not None:  # code of others is not loaded here: `measure_run` sees to it
-        beside = {} if against is None else {"against": against}
-        of_another_task: OtherResult = importlib.import_module(kind.home).evaluate(
-            run, text, part=part or "test", seed=seed, device=device, **beside
-        )
-        return of_another_task
+    if kind is not None and kind.task is not None:  # code of others is not loaded here: `measure_run` sees to it
+        beside: dict[str, Any] = {} if against is None else {"against": against}
+        return kind.task.measure(run, text, part=part or "test", seed=seed, device=device, **beside)
     if text is None:
         part = part or "test"
         name, chosen = run.corpus.called(part), run.corpus.parts[part]

@@ -352,8 +352,6 @@ class Learner(nn.Module, Saved):
 class TextLearner(Learner):
     """Learns by gradient descent from windows of plain text: what of them, its task says."""
 
-    task: ClassVar[str] = "lmlab.learn.next_token:NextToken"  # package.module:Class
-
     @classmethod
     def usual_tokenizer(cls, train_bytes: int) -> str:
         """What a text of so many bytes is divided into where nobody says it."""

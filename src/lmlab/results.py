@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from lmlab.records import Document
 
@@ -29,7 +28,6 @@ class Figure:
 class OtherResult(Document):
     """What `lmlab eval` says of a model that is not measured in bits per byte; each task adds its own figures."""
 
-    task: ClassVar[str]  # the module of lmlab.cli.show that prints it
     model: str
     data: str
     part: str

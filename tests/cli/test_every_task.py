@@ -60,7 +60,7 @@ TRIALS = {
 
 
 def test_there_is_a_trial_of_every_kind_that_is_no_language_model() -> None:
-    assert set(TRIALS) == {name for name, kind in KINDS.items() if kind.home is not None}
+    assert set(TRIALS) == {name for name, kind in KINDS.items() if kind.task is not None}
 
 
 @pytest.mark.parametrize("name", TRIALS)

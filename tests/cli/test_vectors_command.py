@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from command_line import Lmlab, done, refused
-from lmlab.cli.show.wordvectors import print_scores
 from lmlab.results import Figure
+from lmlab.tasks.word_vectors.show import print_scores
 
 
 def test_from_a_text_to_neighbours_scores_and_a_map(lmlab: Lmlab, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from command_line import Lmlab, done
 from lmlab.config import Mistake
 from lmlab.inside.head_descriptions import Ids, summaries
 from lmlab.layers.looking import Looks, Way
-from lmlab.tasks.translation.evaluating import measured as translation_measured
+from lmlab.tasks.translation.measure import measured as translation_measured
 from lmlab.text.sentence_pairs import read_pairs
 from mistakes import mistake
 

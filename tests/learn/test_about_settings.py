@@ -10,7 +10,7 @@ import pytest
 
 import lmlab
 from lmlab.config import settings_of
-from lmlab.learn import about_settings
+from lmlab.learn import prepare_text
 from lmlab.learn.about_settings import meanings
 from lmlab.learn.settings import LEARNING
 from lmlab.models.registry import model_class, trainable
@@ -61,14 +61,14 @@ def test_epochs_are_a_budget_as_any_other(small_text: Path) -> None:
 def test_rows_that_follow_from_the_seconds_are_those_a_run_would_take(
     small_text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = about_settings.sized_on_text
+    honest = prepare_text.sized
 
-    def with_few_rows(*given: Any) -> Any:
-        config, plan = honest(*given)
+    def with_few_rows(*given: Any, **named: Any) -> Any:
+        config, plan = honest(*given, **named)
         assert plan is not None
         return config, dataclasses.replace(plan, rows=0.25)
 
     usual = {s.name: s.here for s in lmlab.settings("rnn", small_text, budget="10steps", device="cpu").learning}
-    monkeypatch.setattr(about_settings, "sized_on_text", with_few_rows)
+    monkeypatch.setattr(prepare_text, "sized", with_few_rows)
     fewer = {s.name: s.here for s in lmlab.settings("rnn", small_text, budget="1s", device="cpu").learning}
     assert fewer["rows"] == usual["rows"] // 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import os
 import random
@@ -19,17 +20,18 @@ from interrupts import InterruptAt
 from lmlab.config import Budget
 from lmlab.hardware import races
 from lmlab.hardware.c_kernels import why_not
-from lmlab.hardware.choice import Hardware
 from lmlab.interface import Loss, Windows
 from lmlab.layers.attention import RACE
 from lmlab.layers.fast import attention_in_c
-from lmlab.learn import fit, loop
+from lmlab.learn import loop
+from lmlab.learn.next_token import NextToken
 from lmlab.learn.onlookers import Silent
-from lmlab.learn.settings import TrainConfig
+from lmlab.learn.prepare import prepare
+from lmlab.learn.prepared import PreparedLearner
+from lmlab.learn.request import TrainingRequest
 from lmlab.learn.sums import Sums
 from lmlab.models import gpt
 from lmlab.models.gpt import GPT
-from lmlab.text.stream import tokenize
 from mistakes import mistake
 from processes import FORKED
 
@@ -297,11 +299,16 @@ def test_a_gpu_gets_larger_batches_where_seconds_count_and_the_same_where_steps_
     budget: str, factor: int, small_text: Path, tmp_path: Path
 ) -> None:
     run = run_gpt(small_text, tmp_path / "run", steps=1)
-    hardware = Hardware(device=torch.device("cpu"), dtype=torch.float32, batch=4)
-    stream = tokenize(run.corpus.train, run.tokenizer, tmp_path)
-    config = TrainConfig(budget=Budget.parse(budget))
-    task = fit.task_of(run.model, run.tokenizer, run.corpus, stream, config, hardware)
-    assert task.rows == factor * run.model.batch_shape[0]
+    training = run.record.training
+    assert training.chosen is not None
+    on_a_gpu = dataclasses.replace(
+        training, budget=budget, learning={}, chosen=dataclasses.replace(training.chosen, batch=4)
+    )
+    run.record = dataclasses.replace(run.record, training=on_a_gpu)
+    prepared = prepare(TrainingRequest.to_resume(run, Silent()))
+    assert isinstance(prepared, PreparedLearner)
+    assert isinstance(prepared.task, NextToken)
+    assert prepared.task.rows == factor * prepared.model.batch_shape[0]
 
 
 def test_a_model_that_begins_far_above_guessing_has_not_diverged(

@@ -23,7 +23,7 @@ from lmlab.models.families.labelling import Bags
 from lmlab.models.glove import PairBatch
 from lmlab.models.registry import model_class
 from lmlab.models.translator import Translations
-from lmlab.tasks.masked.masks import masked
+from lmlab.tasks.masked.data import masked
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 VOCAB, ROWS, LENGTH = 11, 5, 8

@@ -30,7 +30,7 @@ from lmlab.learn.settings import TrainConfig
 from lmlab.learn.sums import Sums
 from lmlab.learn.world import ALONE, Alone, World
 from lmlab.models.registry import model_class
-from lmlab.tasks.masked.task import Masking
+from lmlab.tasks.masked.learner import Masking
 from lmlab.text.corpus import read
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import train_tokenizer

@@ -25,7 +25,7 @@ def command(
     Example: lmlab classify runs/dan-reviews "not bad at all"
     """
     from lmlab import face
-    from lmlab.cli.show import classification as show
+    from lmlab.tasks.classification import show
 
     opened = options.opened(run)
     if errors is not None:

@@ -23,7 +23,7 @@ def command(
     Example: lmlab combine runs/pairs new york
     """
     from lmlab import face
-    from lmlab.cli.show.combining import print_combinations
+    from lmlab.tasks.word_pairs.show import print_combinations
 
     found = face.combine(options.opened(run), words, number=number, out=out, device=device)
     options.answer(json, found, print_combinations, out)

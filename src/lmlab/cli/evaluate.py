@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +33,7 @@ def command(
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
     from lmlab.measure import Result
+    from lmlab.models.registry import kind_of
 
     with ProgressLine("eval") as line:
         result = face.evaluate(run, text, part=part, seed=seed, device=device, against=against, watch=line.measuring)
@@ -42,7 +42,9 @@ def command(
 
         options.answer(json, result, print_result, verbose=verbose)
     else:
-        options.answer(json, result, import_module(f"lmlab.cli.show.{result.task}").print_scores)
+        task = kind_of(result.model).task
+        assert task is not None, "a language model has a Result"
+        options.answer(json, result, task.show)
     failures = result.certificate.failures if isinstance(result, Result) else result.failures
     # whoever asks for the training part knows what it is; the number is marked all the same
     if [name for name in failures if name != "held_out" or part != "train"]:

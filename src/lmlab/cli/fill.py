@@ -23,7 +23,7 @@ def command(
     Example: lmlab fill runs/bert-mytext "The [MASK] sat on the [MASK]."
     """
     from lmlab import face
-    from lmlab.cli.show.masking import print_filled
+    from lmlab.tasks.masked.show import print_filled
 
     opened = options.opened(run)
     wanted = options.given_texts(texts, 'give texts with blanks, such as: lmlab fill RUN "The [MASK] sat"')

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmlab.cli import options
-from lmlab.cli.show.raw_bytes import say_what_bytes_are
 from lmlab.config import Mistake
+from lmlab.page.raw_bytes import say_what_bytes_are
 from lmlab_derive.shared.plain import visible
 
 if TYPE_CHECKING:

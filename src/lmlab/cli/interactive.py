@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.raw_bytes import say_what_bytes_are
 from lmlab.config import Mistake, nearest
 from lmlab.learn.interrupt import killed
+from lmlab.page.raw_bytes import say_what_bytes_are
 from lmlab_derive.shared.plain import visible
 
 if TYPE_CHECKING:

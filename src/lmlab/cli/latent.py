@@ -31,7 +31,7 @@ def command(
     Example: lmlab latent runs/variational-sotu "We are at peace." "We are at war."
     """
     from lmlab import face
-    from lmlab.cli.show.latents import print_written
+    from lmlab.tasks.latent.show import print_written
 
     found = face.latent(
         options.opened(run), first, second, number=number, tokens=tokens, temperature=temperature, greedy=greedy,

@@ -113,11 +113,11 @@ def parse_split(text: str, valid: str | None = None, test: str | None = None) ->
 def check_text(text: str | None, model: str | None = None) -> None:
     """A Mistake if a language model is to read what is not there, before torch is imported.
 
-    What models of other tasks read is looked for by their homes.
+    What models of other tasks read is looked for by these tasks.
     """
     from lmlab.text.files_and_folders import look_for
 
-    if text is not None and (model is None or kind_of(model).home is None):
+    if text is not None and (model is None or kind_of(model).task is None):
         look_for(text)
 
 

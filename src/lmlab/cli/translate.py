@@ -28,7 +28,7 @@ def command(
     Example: lmlab translate runs/translator-numbers "half past seven in the morning" --to fr,de
     """
     from lmlab import face
-    from lmlab.cli.show import translation as show
+    from lmlab.tasks.translation import show
 
     opened = options.opened(run)
     wanted = options.given_texts(texts, 'give texts to translate, such as: lmlab translate RUN "a text"')

@@ -43,7 +43,7 @@ def command(
     if action in ("neighbours", "analogy") and out is not None:
         raise Mistake("{out} is of a map or of save; leave it away", code="out-without-map", out=None)
     from lmlab import face
-    from lmlab.cli.show import wordvectors as show
+    from lmlab.tasks.word_vectors import show
 
     found = face.vectors(source, device=device)
     if action == "neighbours":

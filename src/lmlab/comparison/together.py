@@ -16,9 +16,9 @@ from lmlab.comparison.contender import Contender
 from lmlab.comparison.measure_all import Measuring
 from lmlab.comparison.mixes_found import MixedPart, Together
 from lmlab.comparison.score_found import Score
+from lmlab.learn.fit import stream_folder
 from lmlab.learn.mixing import FEWEST_TOKENS, ROWS, mix
 from lmlab.learn.run import Run
-from lmlab.learn.train import stream_folder
 from lmlab.measure import paired_difference
 from lmlab.measure.score import device_of, evaluating
 from lmlab.page.numbers import counted

@@ -16,8 +16,8 @@ from lmlab.formulas import Shape
 from lmlab.hardware.choice import choose_device
 from lmlab.hardware.memory import available_bytes
 from lmlab.interface import CountModel, Learner, NeuralLanguageModel
+from lmlab.learn.fit import stream_folder
 from lmlab.learn.run import load_run
-from lmlab.learn.train import stream_folder
 from lmlab.models.mix import Mix
 from lmlab.models.registry import KINDS, Way, kind_of, trainable_kind
 from lmlab.text.corpus import read

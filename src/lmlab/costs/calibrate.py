@@ -24,19 +24,16 @@ from lmlab.formulas import Shape, work
 from lmlab.hardware.choice import Hardware, choose, precision_name
 from lmlab.hardware.rates import settle
 from lmlab.hardware.threads import using_threads
-from lmlab.interface import TextLearner
 from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S
-from lmlab.learn.fit import fresh_model, hardware_for, stream_folder, task_of
 from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Silent
 from lmlab.learn.outcome import Diverged
+from lmlab.learn.prepare import prepare, reads_plain_text
+from lmlab.learn.prepared import PreparedLearner
+from lmlab.learn.request import TrainingRequest
 from lmlab.learn.sampling import sample_is_due
-from lmlab.learn.settings import training_config
-from lmlab.learn.train import sized_on_text, tokenizer_for
 from lmlab.measure.student import t_quantile
-from lmlab.models.registry import model_class
-from lmlab.text.corpus import read
-from lmlab.text.stream import tokenize
+from lmlab.models.registry import Way, model_class, trainable_kind
 
 WARM_STEPS, WARM_S = 3, 1.0  # at least, that do not count: a young process still finds its memory and chooses kernels
 BLOCKS, LEAST_STEPS = 8, 24  # groups of steps whose speeds are compared; steps at least
@@ -124,32 +121,38 @@ def plan_steps(
     device: str = "auto",
     seed: int = 0,
 ) -> Planned:
-    """How long `train` with a budget of so many steps will train on this machine, by a few seconds of its own steps.
+    """Predict how long `train` with a budget of so many steps takes on this machine, from a few seconds of its own steps.
 
-    settings, learning, tokenizer: as `train` takes them. A run that stops early, as validation no longer improves, is shorter.
+    The other arguments are those of `train`. A run that stops early, because validation no longer improves, is shorter.
     """
     if steps < 1:
         raise Mistake("{steps} is a whole number from 1 up", code="steps-below-one", steps=None)
-    cls = model_class(model)
-    if not issubclass(cls, TextLearner):
+    kind = trainable_kind(model)
+    if kind.way is not Way.LEARNS or not reads_plain_text(kind):
         raise Mistake(
             f"{model} does not learn from plain text step by step; plan one that does, such as gpt",
             code="plan-of-no-plain-text",
         )
-    asked = training_config(Budget(steps=steps), seed, learning or {})
-    corpus, hardware = read(text), hardware_for(asked, device, "auto")
-    tokens = tokenizer_for(cls, tokenizer, corpus)
-    stream = tokenize(corpus.train, tokens, stream_folder())
-    config, _ = sized_on_text(cls, make(cls.Config, settings or {}, model), tokens, stream, asked, hardware)
-    fresh = fresh_model(cls, config, tokens, seed)
-    task = task_of(fresh, tokens, corpus, stream, asked, hardware)
+    request = TrainingRequest(
+        model=model,
+        data=text,
+        budget=Budget(steps=steps),
+        seed=seed,
+        settings=settings or {},
+        learning=learning or {},
+        tokenizer=tokenizer,
+        device=device,
+    )
+    prepared = prepare(request)
+    assert isinstance(prepared, PreparedLearner)
+    fresh, task, loop, hardware = prepared.model, prepared.task, prepared.loop, prepared.hardware
     with TemporaryDirectory() as folder, using_threads(hardware.device, hardware.threads):
-        trainer = Trainer(fresh, task, asked, hardware, Path(folder), Silent())
+        trainer = Trainer(fresh, task, loop, hardware, Path(folder), Silent())
         taken = seconds_of_steps(trainer.to_be_timed(), hardware.device)
         try:
             look_s = _middle_s(trainer.validate, hardware) if trainer.validation.batches else 0.0
         except Diverged:
-            rate = asked.learning_rate or fresh.default_learning_rate
+            rate = loop.learning_rate or fresh.default_learning_rate
             raise Mistake(
                 f"{model} diverges in its first steps, so there is no run to plan; try a learning rate below {rate:g}",
                 code="plan-diverges",
@@ -159,12 +162,12 @@ def plan_steps(
     means = _block_means(taken)
     mean = statistics.fmean(means)
     spread = t_quantile(len(means) - 1, LEVEL) * statistics.stdev(means) / mean * math.sqrt(1 + 1 / len(means))
-    looks = min(asked.validations, steps) if trainer.validation.batches else 0
+    looks = min(loop.validations, steps) if trainer.validation.batches else 0
     seconds = seconds_in_all(steps * mean, looks, look_s, sample_s, checkpoint_s)
     per_step = trainer.clock.tokens / trainer.clock.steps
     return Planned(
         model=model,
-        config=dict(vars(config)),
+        config=dict(vars(prepared.config)),
         steps=steps,
         tokens=round(steps * per_step),
         parameters=fresh.parameters_count,

@@ -19,10 +19,10 @@ from lmlab.config import Mistake, nearest
 from lmlab.inside.attention import BEGIN, END, Attention, kept
 from lmlab.inside.head_descriptions import Ids
 from lmlab.layers.looking import Looks, Way
-from lmlab.tasks.masked.filling import BLANK, with_blanks
-from lmlab.tasks.masked.scores import encoder_of
+from lmlab.tasks.masked.measure import encoder_of
+from lmlab.tasks.masked.verbs import BLANK, with_blanks
+from lmlab.tasks.translation.data import Sentences
 from lmlab.tasks.translation.decoding import translations, translator_of
-from lmlab.tasks.translation.sentences import Sentences
 from lmlab.text.sentence_pairs import Pairs
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from lmlab.inside.encoder_attention import Pair, across, around
 from lmlab.inside.passage import Passage, passage
 from lmlab.measure.score import nats_of_tokens
 from lmlab.page.numbers import counted
-from lmlab.tasks.masked.scores import encoder_of, masked_units
+from lmlab.tasks.masked.measure import encoder_of, masked_units
 from lmlab.tasks.translation.certificate import scored
+from lmlab.tasks.translation.data import Encoded, refuse_long
 from lmlab.tasks.translation.decoding import translator_of
-from lmlab.tasks.translation.sentences import Encoded, refuse_long
 from lmlab.text.sentence_pairs import Pairs, Rows, read_pairs
 from lmlab.text.stream import TokenStream
 

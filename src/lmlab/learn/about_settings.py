@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import Budget, Mistake, make
-from lmlab.interface import CountModel, TextLearner
+from lmlab.config import Budget, Mistake
 from lmlab.learn.choose_optimizer import method_for, optimizer_for
-from lmlab.learn.fit import hardware_for, stream_folder, task_of
-from lmlab.learn.settings import OWN_OPTIONS, TrainConfig, refuse_if_it_counts, training_config
-from lmlab.learn.train import sized_on_text, tokenizer_for, with_rows
+from lmlab.learn.next_token import NextToken
+from lmlab.learn.prepare import prepare, reads_plain_text
+from lmlab.learn.prepared import PreparedCount, PreparedLearner
+from lmlab.learn.request import TrainingRequest
+from lmlab.learn.settings import OWN_OPTIONS, refuse_if_it_counts
 from lmlab.models.registry import Way, trainable_kind
-from lmlab.text.corpus import Corpus, read
+from lmlab.text.corpus import Corpus
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
-from lmlab.text.stream import tokenize as token_stream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,66 +74,75 @@ def settings(
     device: str = "auto",
     precision: str = "auto",
 ) -> Settings:
-    """Every setting of a model and of its training, with its default and what it means.
+    """Describe every setting of a model and of its training, with its default and its meaning.
 
-    With a text, also what each comes to when `train` is called with the same arguments; nothing is trained for it, but for a
-    budget of seconds some steps are timed, and a model that counts does count.
+    With a text, the description also holds the value that each setting takes when `train` is called with the same arguments.
+    Nothing is trained for that, but for a budget of seconds some steps are timed, and a model that counts does count.
     """
     kind = trainable_kind(model)
     refuse_if_it_counts(model, learning=learning)
-    cls: Any = kind.load()
-    config: Any = make(cls.Config, settings or {}, model)
-    budget = Budget.parse(budget)
-    train_config = training_config(budget, seed, learning or {})
-    learns = kind.way is Way.LEARNS
-    bare = Settings(
+    request = TrainingRequest(
+        model=model,
+        data=text,
+        budget=Budget.parse(budget),
+        split=split,
+        split_by=split_by,
+        valid=valid,
+        test=test,
+        seed=seed,
+        settings=settings or {},
+        learning=learning or {},
+        device=device,
+        precision=precision,
+        tokenizer=tokenizer,
+    )
+    described = Settings(
         model=model,
         about=kind.about,
-        settings=_described(cls.Config),
-        learning=_described(TrainConfig, leave_out=OWN_OPTIONS) if learns else [],
+        settings=_described(type(request.model_config)),
+        learning=_described(type(request.loop), leave_out=OWN_OPTIONS) if kind.way is Way.LEARNS else [],
     )
     if text is None:
-        return bare
-    if not issubclass(cls, CountModel | TextLearner):
+        return described
+    if not reads_plain_text(kind):
         raise Mistake(
             f"what the settings of {model} come to is said for a plain text only; leave the text out",
             code="settings-of-plain-text-only",
         )
-    corpus = (
-        text
-        if isinstance(text, Corpus)
-        else read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed)
-    )
-    tokens = tokenizer_for(cls, tokenizer, corpus)
-    stream = token_stream(corpus.train, tokens, stream_folder())
-    train_config = dataclasses.replace(train_config, budget=budget.over(stream.tokens))
-    loop: dict[str, Any] = {}
-    if issubclass(cls, CountModel):
-        fitted = cls.fit(config, tokens.vocabulary, stream)
-        config, parameters = fitted.config, fitted.parameters_count
+    prepared = prepare(request)
+    if isinstance(prepared, PreparedLearner):
+        config, parameters, loop = prepared.config, prepared.model.parameters_count, _chosen_of_the_loop(prepared)
     else:
-        hardware = hardware_for(train_config, device, precision)
-        config, plan = sized_on_text(cls, config, tokens, stream, train_config, hardware)
-        made = cls(config, tokens.vocab_size)
-        train_config = train_config if plan is None else with_rows(train_config, made, hardware, plan.rows)
-        task, parameters = task_of(made, tokens, None, stream, train_config, hardware), made.parameters_count
-        loop = dataclasses.asdict(train_config)
-        optimizer = optimizer_for(made, task, train_config, hardware).config
-        loop["optimizer"] = method_for(made, train_config)
-        chosen = ("learning_rate", "matrix_learning_rate", "matrix_every", "weight_decay")
-        loop |= {name: getattr(optimizer, name) for name in chosen}
-        loop |= {"rows": task.rows, "length": task.length, "stepping": hardware.stepping}
-        loop["micro_batches"] = train_config.micro_batches or 1
+        assert isinstance(prepared, PreparedCount)
+        fitted = prepared.fit()
+        config, parameters, loop = fitted.config, fitted.parameters_count, {}
     found = dataclasses.asdict(config)
     return dataclasses.replace(
-        bare,
-        settings=[dataclasses.replace(s, here=found[s.name]) for s in bare.settings],
-        learning=[dataclasses.replace(s, here=loop[s.name]) for s in bare.learning],
-        text=corpus.name,
-        tokenizer=tokens.spec,
-        budget=str(budget),
+        described,
+        settings=[dataclasses.replace(s, here=found[s.name]) for s in described.settings],
+        learning=[dataclasses.replace(s, here=loop[s.name]) for s in described.learning],
+        text=prepared.data.name,
+        tokenizer=prepared.tokenizer.spec,
+        budget=str(request.budget),
         parameters=parameters,
     )
+
+
+def _chosen_of_the_loop(prepared: PreparedLearner) -> dict[str, Any]:
+    """Every setting of the training loop by name, with the values that the run will take."""
+    model, task, loop, hardware = prepared.model, prepared.task, prepared.loop, prepared.hardware
+    assert isinstance(task, NextToken)
+    optimizer = optimizer_for(model, task, loop, hardware).config
+    chosen = ("learning_rate", "matrix_learning_rate", "matrix_every", "weight_decay")
+    return {
+        **dataclasses.asdict(loop),
+        "optimizer": method_for(model, loop),
+        **{name: getattr(optimizer, name) for name in chosen},
+        "rows": task.rows,
+        "length": task.length,
+        "stepping": hardware.stepping,
+        "micro_batches": loop.micro_batches or 1,
+    }
 
 
 def _described(config_class: type, leave_out: Sequence[str] = ()) -> list[Setting]:

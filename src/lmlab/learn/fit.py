@@ -1,34 +1,26 @@
-"""What training, going on and fine-tuning share: a model and its task, fitted or learned, and saved in a run."""
+"""A prepared model is fitted by counting or trained by the loop, and saved in its run."""
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from lmlab.config import Mistake, Stopped
 from lmlab.disk.files import cache_folder, write_atomically
 from lmlab.hardware.choice import Hardware, as_asked, choose
 from lmlab.hardware.threads import at_this_moment
-from lmlab.interface import CountModel, Learner, TextLearner
+from lmlab.interface import CountModel, Learner
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.loop import Trainer
-from lmlab.learn.next_token import NextToken
 from lmlab.learn.onlookers import Watch
 from lmlab.learn.record import Result
 from lmlab.learn.run import Run
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
 from lmlab.learn.undertrained import UNTOLD, Undertrained, too_short_to_tell, undertrained
-from lmlab.text.corpus import Corpus
-from lmlab.text.stream import TokenStream, tokenize
-from lmlab.text.tokenizers import Tokenizer
 
 
 def stream_folder() -> Path:
@@ -51,43 +43,17 @@ def hardware_for(config: TrainConfig, device: str, precision: str) -> Hardware:
     return dataclasses.replace(at_this_moment(hardware), turns=hardware.device.type == "cpu")
 
 
-def fresh_model(cls: type[TextLearner], config: Any, tokenizer: Tokenizer, seed: int) -> TextLearner:
-    """The model before training; its first weights depend on the seed alone."""
-    torch.manual_seed(seed)
-    model = cls(config, tokenizer.vocab_size)
-    model.take_vocabulary(tokenizer.vocabulary)
-    return model
+def count(run: Run, fit: Callable[[], CountModel], tokens: int) -> Run:
+    """Fit a model that counts, and save it.
 
-
-def task_of(
-    model: TextLearner,
-    tokenizer: Tokenizer,
-    corpus: Corpus | None,
-    stream: TokenStream,
-    config: TrainConfig,
-    hardware: Hardware,
-) -> NextToken:
-    """What a model learns from a text, in batches that suit it; without a corpus there is no validation."""
-    held_out = corpus is not None and corpus.valid.bytes > 0
-    valid = tokenize(corpus.valid, tokenizer, stream_folder()) if corpus is not None and held_out else None
-    # Steps and tokens mean the same everywhere, seconds do not.
-    larger = hardware.batch if config.budget.seconds is not None else 1
-    return task_class(type(model)).of(model, tokenizer, stream, valid, config, larger)
-
-
-def task_class(cls: type[TextLearner]) -> type[NextToken]:
-    """What a kind of model learns: the next token, or something else of the same windows."""
-    module, _, name = cls.task.partition(":")
-    found: type[NextToken] = getattr(importlib.import_module(module), name)
-    return found
-
-
-def count(run: Run, cls: type[CountModel], config: Any, tokenizer: Tokenizer, stream: TokenStream) -> Run:
-    """Fit a model that counts, and save it."""
+    Args:
+        fit: Counts, and returns the model.
+        tokens: How many tokens it counts.
+    """
     with run.alone(), saying_what_is_kept(run):
         started = time.perf_counter()
-        fitted = cls.fit(config, tokenizer.vocabulary, stream)
-        result = Result(status="finished", seconds=time.perf_counter() - started, tokens=stream.tokens)
+        fitted = fit()
+        result = Result(status="finished", seconds=time.perf_counter() - started, tokens=tokens)
         run.finish(fitted, dataclasses.asdict(fitted.config), result)
     return run
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from lmlab.config import Mistake, Stopped
 from lmlab.interface import LanguageModel
+from lmlab.learn.fit import stream_folder
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.next_token import NextToken
 from lmlab.learn.record import Ingredient, Model, Record, Result, Training
 from lmlab.learn.run import Run, create_run, opened, refuse_if_taken
-from lmlab.learn.train import stream_folder
 from lmlab.models._mix_fit import Fitted, Heard, fit_weights
 from lmlab.models.mix import Mix
 from lmlab.page.numbers import counted

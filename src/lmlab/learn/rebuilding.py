@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from lmlab.interface import Saved
+    from lmlab.learn.run import Run
 
 
 def rebuilt(folder: Path, record: Record, vocab_size: int, tensors: Mapping[str, Tensor]) -> Saved:
@@ -39,10 +40,12 @@ def rebuilt(folder: Path, record: Record, vocab_size: int, tensors: Mapping[str,
     return saved
 
 
-def refuse_unknown_sizes(folder: Path, record: Record, vocab_size: int) -> None:
-    """A Mistake where a record does not say how large its model is, which learns: nothing could go on with it."""
+def refuse_unknown_sizes(run: Run) -> None:
+    """Raise a Mistake if the record of a run does not say how large its model is: the run cannot be resumed."""
     import torch
 
+    folder, record = run.folder, run.record
+    vocab_size = 0 if record.inputs.tokenizer is None else run.tokenizer.vocab_size
     cls = model_class(record.model.name)
     settings: Any = make(cls.Config, record.model.config, cls.name)
     with _sizes_known(folder, record), torch.device("meta"):  # where nothing takes room or time

@@ -115,7 +115,6 @@ class BERT(TextLearner):
     """An encoder that guesses the tokens that are hidden from it."""
 
     name = "bert"
-    task = "lmlab.tasks.masked.task:Masking"
     Config = BERTConfig
     default_learning_rate: ClassVar[float] = 0.002
     default_matrix_learning_rate: ClassVar[float] = (

@@ -1,14 +1,14 @@
 """Which kinds of models there are, and what each can do. A model's module is imported only when the model is asked for.
 
-A kind is named by its word here, by an entry point of the group `lmlab.models` in an installed package, or by where its
-class is: `package.module:Class`.
+Language models are listed here. A task registers the kinds that learn it (`lmlab.plugins`). A kind is named by its word, by an
+entry point of the group `lmlab.models` in an installed package, or by where its class is: `package.module:Class`.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from importlib import metadata
 from pathlib import Path
@@ -18,6 +18,7 @@ from lmlab.config import Mistake, an, nearest
 
 if TYPE_CHECKING:
     from lmlab.interface import Saved
+    from lmlab.learn.plugin import TaskPlugin
 
 GROUP = "lmlab.models"  # of entry points
 
@@ -52,10 +53,10 @@ class Kind:
     way: Way = Way.LEARNS
     role: Role = Role.LANGUAGE_MODEL
     ladder: bool = True  # whether it is compared when nobody says which models; the ladder has the order of the list
-    home: str | None = None  # the package that trains and measures it; None: as every language model is
-    data: str = "sotu"  # what it learns when nobody says what
-    begins_with: str | None = None  # the kind of model whose trained weights it can begin with, other than its own
-    use: str = 'generate RUN --prompt "…"'  # how what was trained is used
+    task: TaskPlugin | None = None  # trains, measures and shows it; None: as every language model is
+    data: str = "sotu"  # what it learns if no text is named
+    begins_with: str | None = None  # the other kind of model whose trained weights it can begin with
+    use: str = 'generate RUN --prompt "…"'  # the command that uses a trained model
 
     def load(self) -> type[Saved]:
         """The class; importing it may take a moment."""
@@ -93,70 +94,14 @@ _MIX = Kind(
     way=Way.MIXES,
     ladder=False,
 )
-_OTHERS = (
-    Kind(
-        name="dan",
-        where="lmlab.models.dan:DAN",
-        about="a classifier: the average of a text's word vectors, a layer or more above it",
-        role=Role.CLASSIFIER,
-        home="lmlab.tasks.classification",
-        data="authors",
-        use='classify RUN "…"',
-    ),
-    Kind(
-        name="classifier",
-        where="lmlab.models.classifier:Classifier",
-        about="an encoder that gives texts labels, begun with a trained `bert` (`--from`) or afresh",
-        role=Role.CLASSIFIER,
-        home="lmlab.tasks.classification",
-        data="authors",
-        begins_with="bert",
-        use='classify RUN "…"',
-    ),
-    Kind(
-        name="bert",
-        where="lmlab.models.bert:BERT",
-        about="an encoder Transformer that fills blanks: every place sees what is before and after it",
-        role=Role.ENCODER,
-        home="lmlab.tasks.masked",
-        use='fill RUN "The [MASK] …"',
-    ),
-    Kind(
-        name="variational",
-        where="lmlab.models.variational:Variational",
-        about="a gru with a latent variable behind every segment, trained on a bound",
-        role=Role.LATENT_VARIABLE_MODEL,
-        home="lmlab.tasks.latent",
-        use="latent RUN",
-    ),
-    Kind(
-        name="translator",
-        where="lmlab.models.translator:Translator",
-        about="an encoder-decoder Transformer: one encoder, any number of languages to translate into",
-        role=Role.TRANSLATOR,
-        home="lmlab.tasks.translation",
-        data="numbers",
-        use='translate RUN "…"',
-    ),
-    Kind(
-        name="glove",
-        where="lmlab.models.glove:GloVe",
-        about="word vectors from which words stand near which, by weighted least squares",
-        role=Role.WORD_VECTORS,
-        home="lmlab.tasks.word_vectors",
-        use="vectors RUN neighbours WORD",
-    ),
-    Kind(
-        name="autoencoder",
-        where="lmlab.models.autoencoder:Autoencoder",
-        about="combines the vectors of two words into one, from which both can be brought back",
-        role=Role.AUTOENCODER,
-        home="lmlab.tasks.word_pairs",
-        data="austen",
-        use="combine RUN WORD WORD",
-    ),
-)
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX, *_OTHERS)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX)}
+
+
+def register(*kinds: Kind) -> None:
+    """Add kinds of models, so that every verb knows them by name."""
+    for kind in kinds:
+        assert kind.name not in KINDS, f"two kinds of models are called {kind.name}"
+        KINDS[kind.name] = kind
 
 
 def names() -> list[str]:
@@ -285,6 +230,14 @@ def _brought(where: str, name: str | None = None) -> Kind:
             code="model-neither-counts-nor-learns",
         )
     about = (cls.__doc__ or attribute).strip().partition("\n")[0]
+    if (ours := _base_among_ours(cls)) is not None:  # it learns the same task
+        return replace(ours, name=name or where, where=where, about=about, ladder=False, begins_with=None)
     role = Role.LANGUAGE_MODEL if issubclass(cls, LanguageModel) else Role.ENCODER
     way = Way.COUNTS if issubclass(cls, CountModel) else Way.LEARNS
     return Kind(name=name or where, where=where, about=about, way=way, role=role, ladder=False)
+
+
+def _base_among_ours(cls: type) -> Kind | None:
+    """The registered kind, of a task other than language modelling, whose class somebody else's class is derived from."""
+    bases = {f"{base.__module__}:{base.__qualname__}" for base in cls.__mro__}
+    return next((kind for kind in KINDS.values() if kind.task is not None and kind.where in bases), None)

@@ -109,7 +109,6 @@ class Variational(TextLearner):
 
     name = "variational"
     Config = VariationalConfig
-    task: ClassVar[str] = "lmlab.tasks.latent.task:Bound"
     default_learning_rate: ClassVar[float] = GRU.default_learning_rate
     letters: ClassVar[dict[str, str]] = {**GRU.letters, "latent": "K", "segment": "T_s"}
 

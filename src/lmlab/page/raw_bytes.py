@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 
 BROKEN = "\ufffd"  # what stands in a text for bytes that make no character together
@@ -25,3 +26,9 @@ def about_lone(pieces: Iterable[str]) -> str:
     return (
         "" if found is None else f"{found} is a byte, which is no character by itself: a part of one, or none at all."
     )
+
+
+def say_what_bytes_are(texts: Iterable[str]) -> None:
+    """Print a note to stderr if texts that were printed hold bytes that make no character."""
+    if note := about_broken(texts):
+        print(f"lmlab: note: {note}", file=sys.stderr)

@@ -15,8 +15,9 @@ from lmlab.config import Mistake
 from lmlab.layers import fast
 from lmlab.learn.run import Run
 from lmlab.models.dan import DAN, Bags, DANConfig
-from lmlab.tasks.classification import task, training
-from lmlab.tasks.classification.task import Encoded, Labelling, words_of
+from lmlab.tasks.classification import learner
+from lmlab.tasks.classification.data import Encoded, words_of
+from lmlab.tasks.classification.learner import Labelling
 from lmlab.text.labelled import read_labelled
 from lmlab.text.tokenizers import train_tokenizer
 from mistakes import mistake
@@ -75,7 +76,7 @@ def test_texts_are_divided_together_as_each_by_itself(table: Path) -> None:
     together = Encoded.of(words, texts)
     for i, text in enumerate(plain):
         assert together.words(i).tolist() == words.encode(text).ids.tolist()
-    joined = training._tokenizer(DAN, None, read_labelled(table))
+    joined = learner._tokenizer(DAN, None, read_labelled(table))
     assert (
         joined.hash == train_tokenizer("words", [words_of(t) for t in read_labelled(table).parts["train"].texts]).hash
     )
@@ -132,12 +133,12 @@ def test_vectors_of_a_file_are_begun_with(table: Path, tmp_path: Path) -> None:
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five epochs are enough, of however few rows."""
-    monkeypatch.setattr("lmlab.tasks.classification.task.LEAST_STEPS", 1)
+    monkeypatch.setattr("lmlab.tasks.classification.learner.LEAST_STEPS", 1)
 
 
 def test_a_table_of_few_rows_is_learned_for_more_than_a_few_epochs(table: Path, tmp_path: Path) -> None:
     run = lmlab.train("dan", table, out=tmp_path / "run", budget="10m", device="cpu")
-    assert run.record.training.budget == f"{task.LEAST_STEPS}steps"
+    assert run.record.training.budget == f"{learner.LEAST_STEPS}steps"
 
 
 def test_more_time_than_a_few_epochs_is_not_used_and_that_is_said(table: Path, tmp_path: Path, few_steps: None) -> None:
@@ -163,13 +164,13 @@ def test_in_few_steps_the_learning_rate_is_the_one_that_validates_best(
 ) -> None:
     run = lmlab.train("dan", table, out=tmp_path / "run", budget="10m", device="cpu")
     best = {}
-    for times in training.RATES:
+    for times in learner.RATES:
         rate = times * DAN.default_learning_rate
         tried = lmlab.train(
             "dan", table, out=tmp_path / str(times), budget="20steps", device="cpu", learning={"learning_rate": rate}
         )
         best[rate] = min(line["valid_bits_per_label"] for line in tried.metrics)
-    assert len(set(best.values())) == len(training.RATES)
+    assert len(set(best.values())) == len(learner.RATES)
     assert run.record.training.learning == {"learning_rate": min(best, key=best.__getitem__)}
     asked = lmlab.train(
         "dan", table, out=tmp_path / "asked", budget="10m", device="cpu", learning={"learning_rate": 0.004}
@@ -189,7 +190,7 @@ def test_what_is_no_table_or_no_classifier_is_refused(table: Path, classifier: R
         lmlab.train("dan", [table, table], out=tmp_path / "a")
     with pytest.raises(Mistake, match="of its own"):
         lmlab.train("dan", table, out=tmp_path / "a", tokenizer=classifier.tokenizer)
-    with pytest.raises(Mistake, match="plain text"):
+    with pytest.raises(Mistake, match="does not read"):
         lmlab.train("ngram", table, out=tmp_path / "a", columns=["text", "label"])
     with pytest.raises(Mistake, match="no language model"):
         lmlab.generate(classifier)

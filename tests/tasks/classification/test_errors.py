@@ -12,10 +12,10 @@ import lmlab
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
 from lmlab.models.dan import DAN
+from lmlab.tasks.classification.data import words_of
 from lmlab.tasks.classification.misclassified import Explanation, explain, probabilities
 from lmlab.tasks.classification.page import mistakes_page
 from lmlab.tasks.classification.scores import log_odds
-from lmlab.tasks.classification.task import words_of
 
 TEXT = "great great film and a dull dull dull plot, never fine"
 

@@ -13,10 +13,10 @@ import lmlab as lab
 from command_line import Lmlab, done, refused
 from interrupts import InterruptAt
 from killed_runs import survives_a_kill
-from lmlab.cli.show.latents import print_scores
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
-from lmlab.tasks.latent.measuring import LatentResult
+from lmlab.tasks.latent.measure import LatentResult
+from lmlab.tasks.latent.show import print_scores
 
 SETTINGS = {"layers": 1, "width": 8, "latent": 3, "segment": 16}
 TEXT = "the cat sat on the mat. " * 40 + "a dog ran to the sea. " * 40

@@ -15,7 +15,7 @@ from torch.distributions import Normal, kl_divergence
 from lmlab.interface import Windows
 from lmlab.models.variational import Posterior, Segments, Variational, VariationalConfig
 from lmlab.tasks.latent.generating import read, written
-from lmlab.tasks.latent.measuring import Bounded
+from lmlab.tasks.latent.measure import Bounded
 
 VOCAB = 3
 

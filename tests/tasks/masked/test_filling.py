@@ -11,7 +11,7 @@ import lmlab
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
 from lmlab.models.bert import BERT
-from lmlab.tasks.masked.filling import with_blanks
+from lmlab.tasks.masked.verbs import with_blanks
 from mistakes import mistake
 
 

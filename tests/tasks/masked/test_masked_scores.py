@@ -14,7 +14,7 @@ from lmlab.config import Mistake
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.run import Run
 from lmlab.models.bert import BERT
-from lmlab.tasks.masked.scores import MaskedResult, pseudo_units
+from lmlab.tasks.masked.measure import MaskedResult, pseudo_units
 from lmlab.text.stream import tokenize
 from mistakes import mistake
 

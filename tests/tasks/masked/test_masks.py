@@ -12,9 +12,9 @@ from lmlab.interface import Windows
 from lmlab.learn.unit import Unit
 from lmlab.models.bert import Masked
 from lmlab.models.families.encoder import Symbols
-from lmlab.tasks.masked import masks
-from lmlab.tasks.masked.masks import masked, one_by_one
-from lmlab.tasks.masked.task import Masking
+from lmlab.tasks.masked import data
+from lmlab.tasks.masked.data import masked, one_by_one
+from lmlab.tasks.masked.learner import Masking
 from lmlab.text.stream import TokenStream
 
 WORDS = 1000
@@ -54,7 +54,7 @@ def test_what_is_hidden_is_as_published() -> None:
 )
 def test_a_recipe_that_is_not_as_published_is_noticed(bug: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in bug.items():  # the first: the mask is never shown
-        monkeypatch.setattr(masks, name, value)
+        monkeypatch.setattr(data, name, value)
     with pytest.raises(AssertionError):
         check(*drawn())
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from lmlab.learn.micro_batches import cut
-from lmlab.tasks.translation import sentences
-from lmlab.tasks.translation.sentences import Encoded, grouped, refuse_long
-from lmlab.tasks.translation.task import Translating
+from lmlab.tasks.translation import data
+from lmlab.tasks.translation.data import Encoded, grouped, refuse_long
+from lmlab.tasks.translation.learner import Translating
 from lmlab.text.sentence_pairs import Rows, read_pairs
 from lmlab.text.tokenizers import train_tokenizer
 from mistakes import mistake
@@ -61,7 +61,7 @@ def test_an_epoch_shows_every_row_once_in_an_order_of_its_own(table: Path) -> No
 def test_batches_have_few_shapes_and_little_padding(table: Path) -> None:
     learning = task(table)
     batches = [learning.batch(0, step) for step in range(learning.steps_per_epoch)]
-    assert len({(b.source_BS.shape, b.targets_BKT.shape) for b in batches}) <= sentences.GROUPS
+    assert len({(b.source_BS.shape, b.targets_BKT.shape) for b in batches}) <= data.GROUPS
     assert sum(b.count for b in batches) > 0.7 * sum(b.mask_BKT.numel() for b in batches)
 
 
@@ -78,7 +78,7 @@ def test_micro_batches_share_the_rows_of_a_batch(table: Path) -> None:
 
 
 def test_groups_hold_the_least_padding_that_so_many_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentences, "GROUPS", 3)
+    monkeypatch.setattr(data, "GROUPS", 3)
     lengths = np.random.default_rng(0).integers(1, 12, 40)
     found = grouped(np.stack([lengths, lengths], axis=1), 5)
     cost = sum(len(g.members_B) * g.target for g in found)

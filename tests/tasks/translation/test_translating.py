@@ -17,7 +17,8 @@ from lmlab.layers import attention, blocks
 from lmlab.learn.run import Run
 from lmlab.models.translator import Translator
 from lmlab.results import Figure
-from lmlab.tasks.translation import evaluating, scores, task, training
+from lmlab.tasks.translation import learner, scores
+from lmlab.tasks.translation import measure as measuring
 from lmlab.tasks.translation.decoding import translations
 from lmlab.text.sentence_pairs import Pairs
 from mistakes import mistake
@@ -67,7 +68,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(table: Path, tmp_path: Pa
 
 @pytest.fixture(autouse=True)
 def _greedily(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluating, "BEAM", 1)  # what a beam finds has tests of its own, and it takes its time
+    monkeypatch.setattr(measuring, "BEAM", 1)  # what a beam finds has tests of its own, and it takes its time
 
 
 def measure(run: Run, **more: Any) -> scores.TranslationResult:
@@ -105,14 +106,14 @@ def test_scores_are_sacrebleus_and_equal_translations_are_not_told_apart() -> No
 
 
 def test_the_training_part_is_not_held_out(trained: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluating, "has_sacrebleu", lambda: False)
+    monkeypatch.setattr(measuring, "has_sacrebleu", lambda: False)
     assert measure(trained, part="train").certificate.failures == ["held_out"]
 
 
 def test_copied_sources_cost_the_certificate_and_the_figures_stand_without_them_too(
     trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluating, "has_sacrebleu", lambda: False)
+    monkeypatch.setattr(measuring, "has_sacrebleu", lambda: False)
     pairs = Pairs.from_spec(trained.record.inputs.corpus)
     rows = [*pairs.parts["test"].texts[:6], *pairs.parts["train"].texts[:2]]
     (tmp_path / "some.tsv").write_text("\n".join("\t".join(row) for row in [pairs.languages, *rows]) + "\n")
@@ -134,9 +135,9 @@ def test_a_planted_bug_costs_the_certificate(trained: Run, monkeypatch: pytest.M
     elif bug == "future":
         monkeypatch.setattr(attention, "causal_self_attention", lambda qkv, _: attention.self_attention(qkv, None))
     else:
-        scored = evaluating.scored
-        monkeypatch.setattr(evaluating, "scored", lambda *given: scored(*given) * 0.9)
-    monkeypatch.setattr(evaluating, "has_sacrebleu", lambda: False)
+        scored = measuring.scored
+        monkeypatch.setattr(measuring, "scored", lambda *given: scored(*given) * 0.9)
+    monkeypatch.setattr(measuring, "has_sacrebleu", lambda: False)
     failed = set(measure(trained).certificate.failures)
     expected = {"padding": {"batching"}, "future": {"causal"}, "end": {"score_is_probability"}}
     assert expected[bug] <= failed
@@ -165,7 +166,7 @@ def test_two_runs_are_compared_sentence_by_sentence(trained: Run, table: Path, t
 def test_without_sacrebleu_bits_are_measured_and_the_rest_is_said(
     trained: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (scores, evaluating):
+    for module in (scores, measuring):
         monkeypatch.setattr(module, "has_sacrebleu", lambda: False)
     result = measure(trained)
     assert result.into[0].bleu is None
@@ -185,8 +186,7 @@ def test_bits_per_byte_intervals_cover_as_often_as_they_say() -> None:
 
 @pytest.mark.slow
 def test_more_time_than_some_epochs_is_not_used(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(task, "EPOCHS", 1)
-    monkeypatch.setattr(training, "EPOCHS", 1)
+    monkeypatch.setattr(learner, "EPOCHS", 1)
     run = lmlab.train(
         "translator", table, out=tmp_path / "run", budget="10m", device="cpu", settings={**TINY, "width": 8}
     )

@@ -16,7 +16,7 @@ from lmlab.learn.run import Run
 from lmlab.models.autoencoder import Autoencoder, AutoencoderConfig, LabelledPairs
 from lmlab.models.autoencoder_by_hand import gradients
 from lmlab.models.glove import GloVe
-from lmlab.tasks.word_pairs.scores import CombiningResult
+from lmlab.tasks.word_pairs.measure import CombiningResult
 from mistakes import mistake
 
 

@@ -9,10 +9,10 @@ import pytest
 
 import lmlab
 from lmlab.learn.run import Run
+from lmlab.tasks.word_pairs.data import data_of_run
+from lmlab.tasks.word_pairs.data import of_text as pairs_of_text
 from lmlab.tasks.word_pairs.labelled_pairs import CLASSES, Listed, Neighbouring, keys_of, occurs, read_table
-from lmlab.tasks.word_pairs.material import of_text as pairs_of_text
 from lmlab.tasks.word_pairs.simpler_ways import Simple
-from lmlab.tasks.word_pairs.training import material_of
 from mistakes import mistake
 
 
@@ -37,7 +37,7 @@ def test_an_exchanged_word_is_drawn_as_often_as_it_occurs_on_that_side() -> None
 
 
 def test_real_pairs_that_are_held_out_do_not_occur_in_the_training_part(of_text: Run) -> None:
-    material = material_of(of_text)
+    material = data_of_run(of_text).material
     assert isinstance(material.train, Neighbouring)
     size = of_text.tokenizer.vocab_size
     for part in (material.valid, material.test):
@@ -60,7 +60,7 @@ def test_a_pair_that_is_held_out_is_drawn_once_at_most() -> None:
 
 
 def test_a_pair_that_a_table_has_twice_is_learned_or_held_out_and_never_both(of_table: Run) -> None:
-    material, size = material_of(of_table), of_table.tokenizer.vocab_size
+    material, size = data_of_run(of_table).material, of_table.tokenizer.vocab_size
     assert isinstance(material.train, Listed)
     parts = [keys_of(pairs.words_B2, size) for pairs in (material.train.pairs, material.valid, material.test)]
     assert sum(map(len, parts)) == 240
@@ -72,7 +72,7 @@ def test_another_table_says_how_many_of_its_pairs_were_learned(of_table: Run, ta
 
 
 def test_pairs_of_another_text_are_none_that_were_learned(of_text: Run, text: Path, tmp_path: Path) -> None:
-    material = material_of(of_text)
+    material = data_of_run(of_text).material
     assert isinstance(material.train, Neighbouring)
     tokenizer, has_V = of_text.tokenizer, np.ones(of_text.tokenizer.vocab_size, dtype=bool)
     words = text.read_text().split()[:600]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lmlab.tasks.word_vectors import counting
 from lmlab.tasks.word_vectors.counting import Pairs, count_pairs
-from lmlab.tasks.word_vectors.task import pairs_of, plain_documents
+from lmlab.tasks.word_vectors.data import pairs_of, plain_documents
 from lmlab.text import chunks as chunking
 from lmlab.text.chunks import by_document
 from lmlab.text.corpus import read

@@ -18,8 +18,9 @@ from lmlab.learn.micro_batches import cut
 from lmlab.learn.run import Run
 from lmlab.models.glove import GloVe, GloVeConfig, PairBatch
 from lmlab.tasks.word_vectors.counting import Pairs
-from lmlab.tasks.word_vectors.scores import VectorsResult, frequency_biases
-from lmlab.tasks.word_vectors.task import CoOccurrence, Entries, divided
+from lmlab.tasks.word_vectors.data import Entries, divided
+from lmlab.tasks.word_vectors.learner import CoOccurrence
+from lmlab.tasks.word_vectors.measure import VectorsResult, frequency_biases
 
 PAIRS = Pairs(np.array([0, 0, 1], np.int32), np.array([0, 1, 2], np.int32), np.array([2.0, 200.0, 0.5]))
 CONFIG = GloVeConfig(width=3, most=100.0)

@@ -13,8 +13,8 @@ import numpy as np
 
 from lmlab.models.families.labelling import TextClassifier
 from lmlab.records import Document
+from lmlab.tasks.classification.data import Encoded
 from lmlab.tasks.classification.scores import log_odds
-from lmlab.tasks.classification.task import Encoded
 from lmlab.text.tokenizers import Tokenizer
 
 NEGATIONS = {"not", "no", "never", "nothing", "nor", "neither", "none", "without", "cannot", "hardly", "barely"}

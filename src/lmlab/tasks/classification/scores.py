@@ -38,7 +38,6 @@ class Scores:
 class ClassifierResult(OtherResult):
     """What `lmlab eval` says of a classifier. All shares are between 0 and 1; bits are per label."""
 
-    task = "classification"
     examples: int
     classes: tuple[str, ...]
     scores: Scores

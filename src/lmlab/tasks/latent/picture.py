@@ -7,7 +7,7 @@ from lmlab.learn.run import Run
 from lmlab.measure import score_part, spread
 from lmlab.measure.counted import count_within
 from lmlab.page.figures import drawing, note, series_colour, standalone, svg
-from lmlab.tasks.latent.measuring import Bounded, model_of
+from lmlab.tasks.latent.measure import Bounded, model_of
 
 DRAWS = (1, 2, 4, 8, 16, 32, 64, 128)
 MEASURED_BYTES = 16_000  # spread over the test part

@@ -12,7 +12,7 @@ from lmlab.config import Mistake, checked_seed
 from lmlab.learn.run import Run, opened
 from lmlab.records import Document
 from lmlab.tasks.latent.generating import read, written
-from lmlab.tasks.latent.measuring import model_of
+from lmlab.tasks.latent.measure import model_of
 from lmlab.tasks.latent.picture import draws_picture
 from lmlab_derive.shared.html import refuse_names, write
 

@@ -25,8 +25,8 @@ from lmlab.measure import Certificate, Check
 from lmlab.measure.agreement import NATS_TOLERANCE
 from lmlab.measure.certificate import SUM_TOLERANCE
 from lmlab.models.translator import Translator
+from lmlab.tasks.translation.data import Encoded, Sentences
 from lmlab.tasks.translation.decoding import encode, translator_of
-from lmlab.tasks.translation.sentences import Encoded, Sentences
 from lmlab.text.near_rows import Copied
 from lmlab.text.sentence_pairs import Rows
 from lmlab.text.tokenizers import Tokenizer

@@ -12,7 +12,7 @@ from lmlab.config import Mistake, an
 from lmlab.decode import Generated, search_each
 from lmlab.hardware.choice import choose_device
 from lmlab.models.translator import Source, Translator
-from lmlab.tasks.translation.sentences import Sentences
+from lmlab.tasks.translation.data import Sentences
 from lmlab.text.tokenizers import Tokenizer
 
 if TYPE_CHECKING:

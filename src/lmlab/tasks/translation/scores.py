@@ -67,7 +67,6 @@ class Into:
 class TranslationResult(OtherResult):
     """What `lmlab eval` says of a translator. BLEU and chrF are from 0 to 100."""
 
-    task = "translation"
     source: str
     sentences: int
     into: tuple[Into, ...]

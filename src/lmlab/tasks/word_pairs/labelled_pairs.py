@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lmlab.config import Mistake
-from lmlab.tasks.word_vectors.task import plain_documents
+from lmlab.tasks.word_vectors.data import plain_documents
 from lmlab.text.chunks import by_document
 from lmlab.text.labelled import FORMATS, table_rows
 from lmlab.text.parts import Part

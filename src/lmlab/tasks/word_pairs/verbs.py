@@ -14,7 +14,7 @@ from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.models.autoencoder import Autoencoder
 from lmlab.records import Document
-from lmlab.tasks.word_pairs.training import has_vector, material_of
+from lmlab.tasks.word_pairs.data import data_of_run, has_vector
 from lmlab.tasks.word_vectors.space import Neighbour, WordVectors
 from lmlab.tasks.word_vectors.verbs import word_map
 
@@ -50,7 +50,7 @@ def combine(
     if isinstance(words, str) or len(words) < 2 or len(words) % 2:
         raise Mistake("words are combined two by two; give two, such as: new york", code="combine-needs-two-words")
     place = choose_device(device)
-    model, material = model.to(place).eval(), material_of(run)
+    model, material = model.to(place).eval(), data_of_run(run).material
     names = [piece.strip(" ") for piece in run.tokenizer.vocabulary.pieces]
     asked_B2 = np.array(_ids(words, names, model, str(run.folder))).reshape(-1, 2)
     all_B2 = np.array(list(dict.fromkeys(map(tuple, np.concatenate([asked_B2, material.frequent_B2]).tolist()))))

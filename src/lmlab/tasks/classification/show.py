@@ -12,7 +12,7 @@ from lmlab_derive.shared.table import Column, print_table
 if TYPE_CHECKING:
     from lmlab.tasks.classification.misclassified import Explanation
     from lmlab.tasks.classification.scores import ClassifierResult, Scores
-    from lmlab.tasks.classification.using import Label
+    from lmlab.tasks.classification.verbs import Label
 
 WORDS = 4  # shown for and against
 EXCERPT = 240  # characters of a text

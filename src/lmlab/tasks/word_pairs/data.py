@@ -1,8 +1,9 @@
-"""What a combiner learns from, made of a text or a table once its words have vectors; the same again for a run on disk."""
+"""Pairs of words to learn from, made of a text or a table, with vectors of these words; the same again for a run on disk."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,20 +11,29 @@ from typing import Any, Protocol
 import numpy as np
 
 from lmlab.config import Mistake
+from lmlab.hardware.choice import Hardware
+from lmlab.learn.request import TrainingRequest
+from lmlab.learn.run import Run
+from lmlab.models.autoencoder import WIDTH, AutoencoderConfig
 from lmlab.tasks.word_pairs.labelled_pairs import (
     CLASSES,
     Listed,
     Neighbouring,
     PairTable,
     WordPairs,
+    is_table,
     keys_of,
     neighbouring,
     occurs,
     read_table,
 )
-from lmlab.text.corpus import Corpus
+from lmlab.tasks.word_vectors.data import plain_documents
+from lmlab.tasks.word_vectors.learner import learned_vectors
+from lmlab.text.corpus import Corpus, read
+from lmlab.text.fingerprint import Fingerprint, fingerprint_of
 from lmlab.text.parts import Part
-from lmlab.text.tokenizers import Tokenizer
+from lmlab.text.tokenizers import Tokenizer, parse_spec, train_tokenizer
+from lmlab.text.vectors import RUN_FILE, read_vectors
 
 MOST = 20_000  # pairs that are held out for validation, and for the test
 FEWEST = 20  # pairs without which nothing is learned
@@ -55,6 +65,87 @@ class Material:
         if name == "train":
             return self.train.draw(np.random.default_rng([seed, 3]), MOST)
         return self.valid if name == "valid" else self.test
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairData:
+    """Pairs of words with the vectors of these words, and where both come from."""
+
+    material: Material
+    words: Tokenizer
+    vectors_VX: np.ndarray
+    origin: Mapping[str, Any]  # what the record of the run says of the text or table
+    learned_from: Sequence[Fingerprint] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the text or table."""
+        return str(self.origin["name"])
+
+    def spec(self) -> Mapping[str, Any]:
+        """Where the text or table is, how it is divided, and the hashes of its parts."""
+        return self.origin
+
+
+def data_of_request(request: TrainingRequest, config: AutoencoderConfig, hardware: Hardware) -> PairData:
+    """Read the text or table of a request, and read or learn vectors for its words."""
+    tokenizer = request.tokenizer_spec or "words"
+    if parse_spec(tokenizer)[0] != "words":
+        raise Mistake(
+            f"{request.model} combines words; its {{tokenizer}} is words or words:N",
+            code="combiner-tokenizer",
+            tokenizer=None,
+        )
+    request.refuse_taken_folder()
+    if is_table(request.data):
+        return _data_of_table(request, config, tokenizer)
+    corpus = request.data if isinstance(request.data, Corpus) else read(request.data, **request.text_division)
+    words = train_tokenizer(tokenizer, plain_documents(corpus.train), least=config.least)
+    if config.vectors is None:
+        request.watch.say(
+            f"{request.model}: first, vectors for {words.vocab_size - 1:,} words are learned from the text"
+        )
+        width = config.width or WIDTH
+        vectors_VX = learned_vectors(
+            corpus.train, words, width, corpus.name, hardware, request.seed, least=config.least
+        )
+        vectors_VX[words.unknown_id] = 0
+    else:
+        vectors_VX = _given(config.vectors, words, config.width)
+    return PairData(
+        material=of_corpus(corpus, words, has_vector(vectors_VX), request.seed),
+        words=words,
+        vectors_VX=vectors_VX,
+        origin=corpus.spec(),
+        learned_from=[fingerprint_of(corpus.train)],
+    )
+
+
+def _data_of_table(request: TrainingRequest, config: AutoencoderConfig, tokenizer: str) -> PairData:
+    if request.valid is not None or request.test is not None:
+        message = "a table of pairs is divided by {split}; leave {valid} and {test} away"
+        raise Mistake(message, code="table-beside-parts", split=None, valid=None, test=None)
+    if config.vectors is None:
+        raise Mistake(
+            f"{request.data} has no text to learn word vectors from; set vectors to a GloVe text file or a run of glove",
+            code="table-without-vectors",
+        )
+    table, split = read_table(request.data), tuple(request.split)
+    words = train_tokenizer(tokenizer, [" ".join(f"{a} {b}" for _, a, b, _ in table.rows)], least=1)
+    vectors_VX = _given(config.vectors, words, config.width)
+    material = of_table(table, words, has_vector(vectors_VX), split, request.seed)
+    origin = table_spec(table, material, split, request.seed)
+    used = sum(part["pairs"] for part in origin["parts"].values())
+    request.watch.say(f"{table.path.name}: {used:,} of {len(table.rows):,} pairs, those whose words have vectors")
+    return PairData(material=material, words=words, vectors_VX=vectors_VX, origin=origin)
+
+
+def data_of_run(run: Run) -> PairData:
+    """What a run learned from and is measured on, read again; a Mistake if it has changed."""
+    vectors_VX, _ = read_vectors(run.folder / RUN_FILE, pieces(run.tokenizer))
+    origin = run.record.inputs.corpus
+    material = again(dict(origin), run.tokenizer, has_vector(vectors_VX), run.record.training.seed)
+    return PairData(material=material, words=run.tokenizer, vectors_VX=vectors_VX, origin=origin)
 
 
 def of_corpus(corpus: Corpus, tokenizer: Tokenizer, has_vector_V: np.ndarray, seed: int) -> Material:
@@ -155,3 +246,29 @@ def _frequent(words_B2: np.ndarray, vocab_size: int) -> np.ndarray:
     counts = Counter(keys_of(words_B2, vocab_size).tolist())
     keys = np.array(sorted(counts, key=lambda key: (-counts[key], key))[:FREQUENT], dtype=np.int64)
     return np.stack(np.divmod(keys, vocab_size), axis=1)
+
+
+def has_vector(vectors_VX: np.ndarray) -> np.ndarray:
+    """Which words have one: zeros stand for none."""
+    found: np.ndarray = (vectors_VX != 0).any(1)
+    return found
+
+
+def pieces(words: Tokenizer) -> list[str]:
+    """The words as a file of vectors has them; the unknown word is no word, and has no vector."""
+    return [piece.strip(" ").replace(" ", "_") for piece in words.vocabulary.pieces]
+
+
+def _given(path: str, words: Tokenizer, width: int | None) -> np.ndarray:
+    vectors_VX, found = read_vectors(path, pieces(words))
+    if width is not None and vectors_VX.shape[1] != width:
+        raise Mistake(
+            f"{path} has vectors of width {vectors_VX.shape[1]}, not {width}: leave width out",
+            code="combiner-vectors-width",
+        )
+    if not found.any():
+        raise Mistake(
+            f"{path} has a vector for none of the {len(found)} words of the pairs", code="combiner-vectors-lack-words"
+        )
+    vectors_VX[words.unknown_id] = 0
+    return vectors_VX

@@ -19,8 +19,8 @@ from lmlab.measure.row_intervals import of_quotient
 from lmlab.models.glove import GloVe
 from lmlab.results import Figure, OtherResult
 from lmlab.tasks.word_vectors.counting import Pairs
-from lmlab.tasks.word_vectors.task import Entries, pairs_of
-from lmlab.tasks.word_vectors.training import parts_of
+from lmlab.tasks.word_vectors.data import Entries, pairs_of
+from lmlab.tasks.word_vectors.learner import parts_of
 from lmlab.text.corpus import read
 
 ROUNDS = 10  # of fitting the biases; more change nothing that is shown
@@ -38,7 +38,6 @@ class PairScores:
 class VectorsResult(OtherResult):
     """What `lmlab eval` says of word vectors."""
 
-    task = "wordvectors"
     words: int  # that have vectors
     pairs: int  # that were measured
     scores: PairScores

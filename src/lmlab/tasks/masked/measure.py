@@ -26,7 +26,7 @@ from lmlab.measure.interval_units import Units
 from lmlab.measure.near_copies import HeldOut, held_out
 from lmlab.models.bert import BERT
 from lmlab.results import OtherResult
-from lmlab.tasks.masked.masks import masked, one_by_one
+from lmlab.tasks.masked.data import masked, one_by_one
 from lmlab.tasks.masked.two_stages import TwoStages
 from lmlab.text.corpus import read
 from lmlab.text.parts import Part
@@ -44,7 +44,6 @@ AT_ONCE = 32  # windows
 class MaskedResult(OtherResult):
     """What `lmlab eval` says of an encoder. Intervals are of bits per masked token, and of pseudo bits per byte."""
 
-    task = "masking"
     masked_tokens: int  # that were guessed, of `read_tokens` in `windows`
     read_tokens: int
     windows: int

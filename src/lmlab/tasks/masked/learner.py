@@ -14,7 +14,7 @@ from lmlab.config import Mistake
 from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
 from lmlab.models.bert import BERT, masked_of
 from lmlab.models.families.encoder import Symbols
-from lmlab.tasks.masked.masks import masked
+from lmlab.tasks.masked.data import masked
 from lmlab.text.batches import draw_windows, even_windows, filled
 
 if TYPE_CHECKING:

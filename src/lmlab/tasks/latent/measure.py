@@ -38,7 +38,6 @@ IN_USE = 0.01  # variance of a number's mean over segments, from which it counts
 class LatentResult(OtherResult):
     """What `lmlab eval` says of a latent-variable model. Bits per byte are at most these."""
 
-    task = "latents"
     bytes: int
     bound: Interval  # E_q[-log p(x | z)] + KL, in bits per byte
     tightened: Interval  # by importance sampling

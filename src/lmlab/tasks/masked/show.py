@@ -10,8 +10,8 @@ from lmlab_derive.shared.table import Column, print_table
 
 if TYPE_CHECKING:
     from lmlab.measure.interval import Interval
-    from lmlab.tasks.masked.filling import Filled
-    from lmlab.tasks.masked.scores import MaskedResult
+    from lmlab.tasks.masked.measure import MaskedResult
+    from lmlab.tasks.masked.verbs import Filled
 
 
 def print_filled(found: Sequence[Filled]) -> None:

@@ -10,7 +10,7 @@ from lmlab_derive.shared.console import result_console, say, say_notes
 from lmlab_derive.shared.table import Column, print_table
 
 if TYPE_CHECKING:
-    from lmlab.tasks.word_pairs.scores import CombiningResult, Gain
+    from lmlab.tasks.word_pairs.measure import CombiningResult, Gain
     from lmlab.tasks.word_pairs.verbs import Combination
 
 

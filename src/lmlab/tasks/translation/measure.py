@@ -12,6 +12,7 @@ from lmlab.config import Mistake
 from lmlab.learn.run import Run, opened
 from lmlab.models.translator import Translator
 from lmlab.tasks.translation.certificate import certify, scored
+from lmlab.tasks.translation.data import Encoded, refuse_long
 from lmlab.tasks.translation.decoding import translations, translator_of
 from lmlab.tasks.translation.scores import (
     MISSING,
@@ -25,7 +26,6 @@ from lmlab.tasks.translation.scores import (
     has_sacrebleu,
     plain_scores,
 )
-from lmlab.tasks.translation.sentences import Encoded, refuse_long
 from lmlab.text.sentence_pairs import Pairs, Rows, read_pairs
 
 BEAM, LENGTH_PENALTY = 5, 1.0

@@ -10,7 +10,7 @@ from lmlab_derive.shared.console import result_console, say, say_notes
 from lmlab_derive.shared.table import Column, print_table
 
 if TYPE_CHECKING:
-    from lmlab.tasks.word_vectors.scores import VectorsResult
+    from lmlab.tasks.word_vectors.measure import VectorsResult
     from lmlab.tasks.word_vectors.space import Neighbour
 
 

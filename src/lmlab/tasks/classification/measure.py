@@ -1,9 +1,7 @@
-"""Using a trained classifier: measuring it, labelling texts, and looking at its mistakes."""
+"""How well a classifier labels texts: accuracy, F1, bits and calibration, beside simpler ways to label them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,35 +10,12 @@ from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
 from lmlab.models.families.labelling import TextClassifier
-from lmlab.records import Document
 from lmlab.results import Figure
-from lmlab.tasks.classification.misclassified import Explanation, explain, probabilities_of
+from lmlab.tasks.classification.data import Encoded, encoded, words_of
+from lmlab.tasks.classification.misclassified import probabilities_of
 from lmlab.tasks.classification.scores import BagOfWords, ClassifierResult, gain, majority, of_share, scores
-from lmlab.tasks.classification.task import Encoded, encoded, words_of
 from lmlab.text.labelled import Examples, Labelled, read_labelled
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
-
-
-@dataclass(frozen=True, kw_only=True)
-class Label(Document):
-    """What a classifier says of a text. p: the probability of each class."""
-
-    text: str
-    label: str
-    p: dict[str, float]
-
-
-def classify(run: Run, texts: Sequence[str], *, device: str = "auto") -> list[Label]:
-    """The label of each text."""
-    if any(not text.strip() for text in texts):
-        raise Mistake("a text to classify is empty; give it some words", code="text-to-classify-empty")
-    classes = tuple(run.record.inputs.corpus["classes"])
-    model = model_of(run, device)
-    p_BK = probabilities_of(model, Encoded.of(run.tokenizer, texts, by_words=model.by_words))
-    return [
-        Label(text=text, label=classes[int(p_K.argmax())], p=dict(zip(classes, map(float, p_K), strict=True)))
-        for text, p_K in zip(texts, p_BK, strict=True)
-    ]
 
 
 def evaluate(
@@ -92,24 +67,6 @@ def _without_copies(right_B: np.ndarray, copy_B: np.ndarray | None) -> Figure | 
     if copy_B is None or not copy_B.any() or copy_B.all():
         return None
     return of_share(int(right_B[~copy_B].sum()), int((~copy_B).sum()))
-
-
-def mistakes(run: Run, *, number: int = 5, part: str = "test", device: str = "auto") -> list[Explanation]:
-    """The surest of its mistakes, each with an explanation that is true of the model."""
-    table = Labelled.from_spec(run.record.inputs.corpus)
-    examples = table.parts[part]
-    if not len(examples):
-        raise Mistake(
-            f"the {part} part of {table.name} is empty; choose another {{part}}", code="part-empty", part=None
-        )
-    model = model_of(run, device)
-    p_BK = probabilities_of(model, encoded(run.tokenizer, examples, model.by_words))
-    wrong = np.flatnonzero(p_BK.argmax(1) != examples.labels_B)
-    surest = wrong[np.argsort(-p_BK[wrong].max(1), kind="stable")][:number]
-    return [
-        explain(model, run.tokenizer, table.classes, examples.texts[i], int(examples.labels_B[i]), i)
-        for i in surest.tolist()
-    ]
 
 
 def model_of(run: Run, device: str = "auto") -> TextClassifier:

@@ -15,6 +15,7 @@ from lmlab.measure.row_intervals import of_quotient
 from lmlab.models.autoencoder import Autoencoder
 from lmlab.results import Figure, OtherResult
 from lmlab.tasks.classification.scores import bits, gain, of_share
+from lmlab.tasks.word_pairs.data import Material, data_of_run, has_vector, of_text
 from lmlab.tasks.word_pairs.labelled_pairs import (
     Listed,
     Neighbouring,
@@ -24,10 +25,8 @@ from lmlab.tasks.word_pairs.labelled_pairs import (
     occurs,
     read_table,
 )
-from lmlab.tasks.word_pairs.material import Material, of_text
+from lmlab.tasks.word_pairs.learner import batches
 from lmlab.tasks.word_pairs.simpler_ways import Simple
-from lmlab.tasks.word_pairs.task import batches
-from lmlab.tasks.word_pairs.training import has_vector, material_of
 from lmlab.text.corpus import read
 
 FITTED_ON = 50_000  # pairs of the training part that the simpler ways are fitted to
@@ -54,7 +53,6 @@ class Gain:
 class CombiningResult(OtherResult):
     """What `lmlab eval` says of a combiner."""
 
-    task = "combining"
     pairs: int
     classes: tuple[str, ...]
     parent: int  # numbers of a parent
@@ -82,7 +80,7 @@ def evaluate(
     """
     model = run.saved
     assert isinstance(model, Autoencoder)
-    material = material_of(run)
+    material = data_of_run(run).material
     name, pairs = str(run.record.inputs.corpus["name"]), material.part(part, seed)
     notes: tuple[str, ...] = (run.caution,) if run.caution else ()
     if data is not None:

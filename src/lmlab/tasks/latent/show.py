@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.raw_bytes import say_what_bytes_are
+from lmlab.page.raw_bytes import say_what_bytes_are
 from lmlab_derive.shared.console import result_console, say, say_notes
 from lmlab_derive.shared.table import Column, print_table
 
 if TYPE_CHECKING:
     from lmlab.measure import Interval
-    from lmlab.tasks.latent.measuring import LatentResult
+    from lmlab.tasks.latent.measure import LatentResult
     from lmlab.tasks.latent.verbs import Written
 
 

@@ -1,29 +1,27 @@
-"""Learning word vectors: from a text to its pairs of words, some of them held out, and batches of the others."""
+"""From a text to its pairs of words, some of them held out, and batches of the others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, make
 from lmlab.hardware.memory import available_bytes
-from lmlab.learn.task import PartName, Task
+from lmlab.learn.run import Run
 from lmlab.models.glove import GloVeConfig, PairBatch
+from lmlab.models.registry import model_class
 from lmlab.tasks.word_vectors.counting import Pairs, count_pairs
 from lmlab.text.chunks import by_document, chunks
+from lmlab.text.corpus import Corpus
 from lmlab.text.parts import PARTS, Part
 from lmlab.text.plain_words import words_of
 from lmlab.text.tokenizers import Tokenizer
 
-ROWS = 1 << 16  # pairs in a step, at most
-EPOCHS = 8  # at most, where the budget is seconds: held-out pairs are no better for more
-STEPS = 100  # of an epoch, at least: a short text has smaller steps
 AT_ONCE = 1 << 16  # pairs, where nothing is learned
-DIVERGED = 10  # times the error of a model that says nothing
 FEWEST = 100  # pairs that can be learned from
 
 
@@ -55,6 +53,25 @@ def divided(pairs: Pairs, held_out: float, seed: int) -> dict[str, Pairs]:
     valid_P, test_P = draw_P < held_out, (draw_P >= held_out) & (draw_P < 2 * held_out)
     chosen = (~(valid_P | test_P), valid_P, test_P)
     return {name: pairs.chosen(which) for name, which in zip(PARTS, chosen, strict=True)}
+
+
+@dataclass(frozen=True)
+class CountedText:
+    """A text with the pairs of words of each part, which are divided rather than its bytes."""
+
+    corpus: Corpus
+    parts: Mapping[str, Pairs]
+
+    @property
+    def name(self) -> str:
+        """The name of the text."""
+        return self.corpus.name
+
+    def spec(self) -> dict[str, Any]:
+        """Where the text is, the hashes of its parts, and how many pairs each part has."""
+        spec = self.corpus.spec()
+        parts = {name: {**part, "pairs": len(self.parts[name])} for name, part in spec["parts"].items()}
+        return {**spec, "parts": parts}
 
 
 @dataclass(frozen=True)
@@ -90,54 +107,6 @@ class Entries:
             yield self.batch(start, start + AT_ONCE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CoOccurrence(Task):
-    """The logarithm of how often each pair of words occurs."""
-
-    name = "word vectors"
-    thing = "pair"
-    unit = "error per pair"
-
-    train: Entries
-    valid: Entries
-    rows: int
-
-    @classmethod
-    def of(cls, parts: Mapping[str, Pairs], config: GloVeConfig, rows: int | None, seed: int) -> CoOccurrence:
-        """The training and validation pairs of a text."""
-        train, valid = Entries.of(parts["train"], config, seed), Entries.of(parts["valid"], config)
-        return cls(train=train, valid=valid, rows=rows or max(1, min(ROWS, len(train) // STEPS)))
-
-    def batch(self, seed: int, step: int) -> PairBatch:
-        """The next pairs; they were shuffled once, as the reference implementation does, and come in that order every epoch."""
-        start = step % self.steps_per_epoch * self.rows
-        return self.train.batch(start, start + self.rows)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Steps in which every pair is seen once."""
-        return -(-len(self.train) // self.rows)
-
-    def validation(self) -> Iterable[PairBatch]:
-        """The pairs that are held out for it."""
-        return list(self.valid.batches())
-
-    def measured(self, nats: float, part: PartName) -> Mapping[str, float]:
-        """The objective, for each pair: half the weighted squared error of the logarithm."""
-        return {"error_per_pair": nats}
-
-    @property
-    def enough_steps(self) -> int:
-        """Of a few epochs."""
-        return EPOCHS * self.steps_per_epoch
-
-    @property
-    def worst_nats(self) -> float:
-        """Well above what a model that says nothing has."""
-        silent = float((self.train.weights_P * self.train.logs_P**2).mean()) / 2
-        return DIVERGED * silent + 1.0
-
-
 def refuse_if_short(pairs: Pairs, words: int, config: Any, text: str) -> None:
     """A Mistake where there is too little to learn from."""
     if len(pairs) < FEWEST:
@@ -146,3 +115,10 @@ def refuse_if_short(pairs: Pairs, words: int, config: Any, text: str) -> None:
             f" {FEWEST} is the least to learn from; give more text, or a smaller least",
             code="text-too-short-for-vectors",
         )
+
+
+def parts_of(run: Run) -> dict[str, Pairs]:
+    """The pairs of a run's text, counted and divided again."""
+    config: Any = make(model_class(run.record.model.name).Config, run.record.model.config, run.record.model.name)
+    pairs = pairs_of(run.corpus.train, run.tokenizer, config.window)
+    return divided(pairs, config.held_out, run.record.training.seed)

@@ -14,7 +14,7 @@ import torch
 from lmlab.config import Mistake, texts_of
 from lmlab.learn.run import Run, opened
 from lmlab.records import Document
-from lmlab.tasks.masked.scores import encoder_of
+from lmlab.tasks.masked.measure import encoder_of
 
 if TYPE_CHECKING:
     from lmlab.models.bert import BERT

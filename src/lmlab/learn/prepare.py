@@ -1,0 +1,25 @@
+"""From what a user asks to what the training loop runs: `prepare` is the only way."""
+
+from __future__ import annotations
+
+from lmlab.learn.next_token import NextToken
+from lmlab.learn.prepare_text import prepare_count, prepare_text
+from lmlab.learn.prepared import Prepared
+from lmlab.learn.request import TrainingRequest
+from lmlab.models.registry import Kind, Way, trainable_kind
+
+
+def prepare(request: TrainingRequest) -> Prepared:
+    """Read the data of a request, make its tokenizer, choose sizes and hardware, and build the model.
+
+    Nothing is written, and no step is taken that counts; a budget of seconds lets some steps be timed.
+    """
+    kind = trainable_kind(request.model)
+    if kind.task is not None:
+        return kind.task.prepare(request)
+    return prepare_count(request) if kind.way is Way.COUNTS else prepare_text(request, NextToken)
+
+
+def reads_plain_text(kind: Kind) -> bool:
+    """Whether a kind of model learns from a plain text, as language models do, and from nothing else."""
+    return kind.task is None or kind.task.reads_plain_text

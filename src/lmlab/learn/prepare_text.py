@@ -1,0 +1,229 @@
+"""Preparing a model that learns from a plain text: its windows of tokens, its sizes, its weights and its hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from lmlab.config import Mistake, TextFacts, make
+from lmlab.hardware.choice import Hardware, choose
+from lmlab.interface import Learner, TextLearner
+from lmlab.learn.choose_size import sized
+from lmlab.learn.fit import stream_folder
+from lmlab.learn.lineage import InitialWeights, initial_weights, lineage_of
+from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
+from lmlab.learn.pace import Plan
+from lmlab.learn.prepared import PreparedCount, PreparedLearner
+from lmlab.learn.request import TrainingRequest
+from lmlab.learn.settings import TrainConfig
+from lmlab.models.families.softmax import SoftmaxModel
+from lmlab.text.corpus import Corpus, read
+from lmlab.text.fingerprint import Fingerprint, fingerprint_of
+from lmlab.text.stream import TokenStream, tokenize
+from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+
+COUNTED_TOKENS = "char"  # what a model that counts reads where nobody says it
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Text:
+    """A corpus with the tokens of its training part."""
+
+    corpus: Corpus
+    tokenizer: Tokenizer
+    stream: TokenStream
+    learned_from: Sequence[Fingerprint]
+
+
+def prepare_text(request: TrainingRequest, kind_of_task: type[NextToken]) -> PreparedLearner:
+    """Prepare a model that learns from windows of a plain text.
+
+    Args:
+        request: What is asked for.
+        kind_of_task: What of the windows the model learns.
+    """
+    cls: type[TextLearner] = request.model_class
+    request.refuse_columns()
+    config, loop, hardware = _config(request), request.loop, request.hardware()
+    text = _read(request, cls.usual_tokenizer)
+    loop = replace(loop, budget=loop.budget.over(text.stream.tokens))
+    planned, learning = None, dict(request.learning)
+    if request.is_new:
+        config, planned = _sized(request, kind_of_task, text, config, loop, hardware)
+    weights = initial_weights(request)
+    if weights is None:
+        model = fresh_model(cls, config, text.tokenizer, request.seed)
+    else:
+        model = _with_weights(cls, config, text.tokenizer, weights)
+    if planned is not None:
+        hardware = replace(hardware, now=planned.threads)
+        if (
+            planned.rows < 1
+        ):  # recorded as if it had been asked for, so that whoever repeats or resumes the run takes it
+            loop = _with_rows(loop, model, hardware, planned.rows)
+            learning["rows"] = loop.rows
+    return PreparedLearner(
+        request=request,
+        data=text.corpus,
+        tokenizer=text.tokenizer,
+        config=config,
+        training=request.training(
+            request.budget, learning=learning, chosen=hardware.chosen, planned=planned, lineage=lineage_of(request)
+        ),
+        learned_from=text.learned_from,
+        model=model,
+        task=_task(kind_of_task, model, text, loop, hardware),
+        loop=loop,
+        hardware=hardware,
+        planned=planned,
+    )
+
+
+def prepare_count(request: TrainingRequest) -> PreparedCount:
+    """Prepare a model that is fitted by counting the tokens of a plain text."""
+    request.refuse_columns()
+    config = request.model_config
+    choose(request.device, request.precision)  # a Mistake for what is not there, although counting takes the CPU
+    text = _read(request, lambda _: COUNTED_TOKENS)
+    return PreparedCount(
+        request=request,
+        data=text.corpus,
+        tokenizer=text.tokenizer,
+        config=config,
+        training=request.training(request.budget),
+        learned_from=text.learned_from,
+        model=request.model_class,
+        stream=text.stream,
+    )
+
+
+def fresh_model(cls: type[Any], config: Any, tokenizer: Tokenizer, seed: int) -> Any:
+    """A model before training; its random weights depend on the seed alone."""
+    torch.manual_seed(seed)
+    model = cls(config, tokenizer.vocab_size)
+    model.take_vocabulary(tokenizer.vocabulary)
+    return model
+
+
+def _config(request: TrainingRequest) -> Any:
+    """The settings of the model: those of the run that it begins with, and above them those of the request."""
+    if request.begin is None:
+        return request.model_config
+    return make(request.model_class.Config, {**request.begin.record.model.config, **request.settings}, request.model)
+
+
+def _read(request: TrainingRequest, usual_tokenizer: Callable[[int], str]) -> _Text:
+    """Read and tokenize the text of a request, or that of the run that is resumed."""
+    request.refuse_taken_folder()
+    if request.resumed is not None:
+        corpus, tokenizer = request.resumed.corpus, request.resumed.tokenizer
+        return _Text(
+            corpus=corpus,
+            tokenizer=tokenizer,
+            stream=tokenize(corpus.train, tokenizer, stream_folder()),
+            learned_from=(),
+        )
+    corpus = request.data if isinstance(request.data, Corpus) else read(request.data, **request.text_division)
+    if not corpus.train.bytes:
+        raise Mistake(
+            f"{corpus.name} has no training part; give it a share above 0 in {{split}}",
+            code="no-training-part",
+            split=None,
+        )
+    with ThreadPoolExecutor(1) as beside:  # NumPy leaves the other core free while it works
+        # A request without a folder only asks for a preparation: nobody will look for its training text elsewhere.
+        fingerprint = None if request.out is None else beside.submit(fingerprint_of, corpus.train)
+        tokenizer = _tokenizer(request, usual_tokenizer, corpus)
+        stream = tokenize(corpus.train, tokenizer, stream_folder())
+    earlier = [] if request.begin is None else request.begin.learned_from
+    learned_from = [] if fingerprint is None else [fingerprint.result(), *earlier]
+    return _Text(corpus=corpus, tokenizer=tokenizer, stream=stream, learned_from=learned_from)
+
+
+def _tokenizer(request: TrainingRequest, usual_tokenizer: Callable[[int], str], corpus: Corpus) -> Tokenizer:
+    """The tokenizer of the run that is begun with, the one that is asked for, or what a kind of model usually reads."""
+    if request.begin is not None:
+        return request.begin.tokenizer
+    asked = request.tokenizer
+    if isinstance(asked, Tokenizer):
+        return asked
+    spec = usual_tokenizer(corpus.train.bytes) if asked is None else asked
+    return train_tokenizer(spec, corpus.train.pieces(), at_most=asked is None)
+
+
+def _sized(
+    request: TrainingRequest,
+    kind_of_task: type[NextToken],
+    text: _Text,
+    config: Any,
+    loop: TrainConfig,
+    hardware: Hardware,
+) -> tuple[Any, Plan | None]:
+    """Resolve the config for this text and budget on this machine; for a budget of seconds also plan what is read."""
+    stream, tokenizer = text.stream, text.tokenizer
+    facts = TextFacts(train_tokens=stream.tokens, train_bytes=stream.bytes, vocab_size=tokenizer.vocab_size)
+    # A length that was asked for is held against the context when the size is known.
+    any_length = replace(loop, length=None)
+
+    def timed_task(model: Learner, rows: float) -> NextToken:
+        assert isinstance(model, TextLearner)
+        few = _with_rows(any_length, model, hardware, rows)
+        return _task(kind_of_task, model, text, few, hardware, validates=False)
+
+    return sized(
+        request.model_class,
+        config,
+        facts,
+        tokenizer.vocabulary,
+        timed_task,
+        loop,
+        hardware,
+        request.timings,
+        validation_tokens=loop.validations * min(VALIDATION_TOKENS, text.corpus.valid.bytes),
+        fewer_rows=loop.rows is None,
+    )
+
+
+def _task(
+    kind_of_task: type[NextToken],
+    model: TextLearner,
+    text: _Text,
+    loop: TrainConfig,
+    hardware: Hardware,
+    *,
+    validates: bool = True,
+) -> NextToken:
+    """What a model learns from a text, in batches that suit it."""
+    held_out = text.corpus.valid
+    valid = tokenize(held_out, text.tokenizer, stream_folder()) if validates and held_out.bytes else None
+    # Steps and tokens mean the same everywhere, seconds do not.
+    larger = hardware.batch if loop.budget.seconds is not None else 1
+    return kind_of_task.of(model, text.tokenizer, text.stream, valid, loop, larger)
+
+
+def _with_rows(loop: TrainConfig, model: TextLearner, hardware: Hardware, share: float) -> TrainConfig:
+    """The same settings with this share of the rows that a step usually has on this hardware."""
+    if share == 1:
+        return loop
+    return replace(loop, rows=max(1, round(share * hardware.batch * model.batch_shape[0])))
+
+
+def _with_weights(cls: type[TextLearner], config: Any, tokenizer: Tokenizer, weights: InitialWeights) -> TextLearner:
+    """A model with the weights of a run as they were learned: before its logits were calibrated."""
+    source = weights.run
+    try:
+        model = cls.from_tensors(config, tokenizer.vocab_size, source.saved.tensors())
+    except (Mistake, RuntimeError):
+        raise Mistake(
+            f"these {{settings}} do not fit the weights of {source.folder}; change only what leaves every weight its place",
+            code="settings-change-weights",
+            settings=None,
+        ) from None
+    if weights.calibrated is not None:
+        assert isinstance(model, SoftmaxModel)
+        model.multiply_logits(1 / weights.calibrated)
+    return model

@@ -1,0 +1,165 @@
+"""What a user asks of a training, as one frozen record that every task reads."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lmlab.config import Budget, Mistake, make
+from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
+from lmlab.learn.fit import hardware_for
+from lmlab.learn.onlookers import Silent, Watch
+from lmlab.learn.pace import Timings
+from lmlab.learn.record import Training
+from lmlab.learn.run import Run, refuse_if_taken
+from lmlab.learn.settings import TrainConfig, refuse_windows, training_config
+from lmlab.models.registry import model_class
+from lmlab.text.files_and_folders import Text
+from lmlab.text.splitting import SplitBy
+from lmlab.text.tokenizers import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRequest:
+    """A request to train one model: the arguments of `lmlab.train`, or the record of a run that is resumed.
+
+    `lmlab.learn.prepare.prepare` turns a request into everything that the training loop needs.
+    """
+
+    model: str  # the kind
+    data: Any  # the text or table, as the user named it, or a corpus; of a resumed run its record says it
+    budget: Budget
+    split: Sequence[float] = (80, 10, 10)
+    split_by: SplitBy = "auto"
+    valid: Text | None = None
+    test: Text | None = None
+    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of the model
+    learning: Mapping[str, Any] = field(default_factory=dict)  # of the training loop
+    device: str = "auto"
+    precision: str = "auto"
+    tokenizer: str | Tokenizer | None = None
+    columns: Sequence[str] | None = None  # of a table
+    out: Path | None = None  # the folder of the new run; None: nothing is to be trained or written
+    begin: Run | None = None  # a finished run, whose weights, settings and tokenizer the new run begins with
+    resumed: Run | None = None  # the run that is resumed; what was chosen at its start is used again
+    timings: Timings | None = None  # of steps on this machine, shared by several requests
+    watch: Watch = field(default_factory=Silent)
+
+    @classmethod
+    def to_resume(cls, run: Run, watch: Watch) -> TrainingRequest:
+        """The request that continues a run as its record says."""
+        training = run.record.training
+        return cls(
+            model=run.record.model.name,
+            data=None,
+            budget=Budget.parse(training.budget),
+            seed=training.seed,
+            settings=run.record.model.config,
+            learning=training.learning,
+            device=training.device,
+            precision=training.precision,
+            resumed=run,
+            watch=watch,
+        )
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the model is new: its sizes are still to be chosen and its weights are drawn at random."""
+        return self.begin is None and self.resumed is None
+
+    @property
+    def model_class(self) -> Any:
+        """The class of the model."""
+        return model_class(self.model)
+
+    @property
+    def model_config(self) -> Any:
+        """The settings of the model as its Config; settings that the request leaves open are None."""
+        return make(self.model_class.Config, self.settings, self.model)
+
+    @property
+    def loop(self) -> TrainConfig:
+        """The settings of the training loop."""
+        return training_config(self.budget, self.seed, self.learning)
+
+    def hardware(self, stepping: str | None = None) -> Hardware:
+        """The device, precision and threads of the run; a resumed run keeps what was chosen at its start.
+
+        Args:
+            stepping: How the task takes its steps, where it allows one way only.
+        """
+        if self.resumed is not None:
+            return as_chosen(choose(self.device, self.precision), self.resumed.record.training.chosen)
+        found = hardware_for(self.loop, self.device, self.precision)
+        return found if stepping is None else as_asked(found, stepping)
+
+    @property
+    def text_division(self) -> dict[str, Any]:
+        """How a plain text is divided into parts: arguments of `lmlab.text.corpus.read`."""
+        return {**self._parts, "split_by": self.split_by}
+
+    @property
+    def table_division(self) -> dict[str, Any]:
+        """How the rows of a table are divided into parts."""
+        if self.split_by != "auto":
+            raise Mistake(
+                "{split_by} divides plain text; the rows of a table are drawn; leave it out",
+                code="split-by-of-a-table",
+                split_by=None,
+            )
+        return self._parts
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        return {"valid": self.valid, "test": self.test, "split": self.split, "seed": self.seed}
+
+    @property
+    def tokenizer_spec(self) -> str | None:
+        """The kind of tokenizer, for a task that makes its own; a Mistake if a tokenizer itself was given."""
+        if isinstance(self.tokenizer, Tokenizer):
+            raise Mistake(
+                f"{self.model} makes a {{tokenizer}} of its own; say which kind, such as words",
+                code="tokenizer-of-a-model-of-its-own",
+                tokenizer=None,
+            )
+        return self.tokenizer
+
+    def refuse_columns(self) -> None:
+        """Raise a Mistake if columns of a table are named and the model does not read tables."""
+        if self.columns is not None:
+            raise Mistake(
+                f"{{columns}} are of a table, which {self.model} does not read",
+                code="columns-without-table",
+                columns=None,
+            )
+
+    def refuse_windows(self) -> None:
+        """Raise a Mistake if a window length is set and the model reads no windows."""
+        refuse_windows(self.model, self.learning)
+
+    def refuse_taken_folder(self) -> None:
+        """Raise a Mistake if the folder of the new run holds something already."""
+        if self.out is not None:
+            refuse_if_taken(self.out)
+
+    def training(self, budget: Budget, **chosen: Any) -> Training:
+        """What the record of the run says of the training.
+
+        Args:
+            budget: The budget that the run keeps to.
+            chosen: Fields of `Training` that were decided while the run was prepared.
+        """
+        if self.resumed is not None:
+            return self.resumed.record.training
+        asked = Training(
+            budget=str(budget),
+            seed=self.seed,
+            device=self.device,
+            precision=self.precision,
+            learning=dict(self.learning),
+        )
+        return dataclasses.replace(asked, **chosen)
