@@ -7,5 +7,5 @@ import os
 import sys
 
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(["lmlab.learn.train", "lmlab.sweeps.runners"])
+FORKED.set_forkserver_preload(["lmlab.learn.train", "lmlab.comparison.work"])
 THIS_CODE = {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))}  # for processes of another folder

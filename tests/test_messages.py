@@ -197,7 +197,8 @@ SENTENCES = {  # by command: the code of the mistake, and what is printed
     ),
     "compare small.txt --budget 100steps": (
         "comparison-budget-of-steps",
-        "a comparison needs a budget of time, such as --budget 5m: steps of different models are no fair measure",
+        "a comparison has a budget of time for everything, such as --budget 5m, or one of time, steps or tokens for every"
+        " model, such as --each 100steps",
     ),
     "compare small.txt --budget 3m --each 1m": (
         "budget-beside-each",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lmlab.comparison import figures, job, report
+from lmlab.comparison import figures, report, run_comparison
 from lmlab.learn import curve_figures
 
 LOSS_FIGURE = curve_figures.loss_figure  # as it is
@@ -47,4 +47,4 @@ class Undrawn:
 def draw_no_comparisons(patch: pytest.MonkeyPatch) -> None:
     """Nor see how long drawing takes."""
     patch.setattr(report, "figures", Undrawn)
-    patch.setattr(job, "drawing_s", lambda: 0.02)
+    patch.setattr(run_comparison, "drawing_s", lambda: 0.02)

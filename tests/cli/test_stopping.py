@@ -18,12 +18,12 @@ import typer.core
 import lmlab as lab
 from command_line import Lmlab
 from lmlab.cli import interactive
-from lmlab.comparison import job as comparison_job
+from lmlab.comparison import run_comparison
+from lmlab.comparison.executors import Processes
+from lmlab.comparison.work import Outcome
 from lmlab.learn import fit, going_on, loop, mixing, run
 from lmlab.learn import train as training
 from lmlab.models.bag import Bag
-from lmlab.sweeps import runners
-from lmlab.sweeps.grid import Outcome
 from processes import THIS_CODE
 from thinning import thinned
 
@@ -124,15 +124,15 @@ def test_a_mix_is_written_whole_or_not_at_all(
 
 
 @BOTH
-@pytest.mark.parametrize("moment", thinned(["measure_yardsticks", "write_report"], ["write_report"]))
+@pytest.mark.parametrize("moment", thinned(["run_baselines", "write_report"], ["write_report"]))
 def test_a_comparison_that_was_stopped_goes_on(
     lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch, how: int, moment: str
 ) -> None:
     command = ["compare", small_text, "--models", "uniform,bag", "--budget", "9s", "--out", "out"]
     with monkeypatch.context() as patch:
-        stop_at(patch, comparison_job, moment, how)
+        stop_at(patch, run_comparison, moment, how)
         said = last_line(lmlab(*command), how)
-    assert said == "what was trained is kept in out: the same command goes on"
+    assert said == "what was trained and measured is kept in out: the same command goes on"
     code, _, err = lmlab(*command)
     assert code == 0, err
     assert "not again: uniform, bag" in err
@@ -142,11 +142,11 @@ def test_a_comparison_that_was_stopped_goes_on(
 def test_a_sweep_of_which_nothing_is_done_says_so(
     lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch, how: int
 ) -> None:
-    def stopped(jobs: Any, processes: int) -> Iterator[Outcome]:
+    def stopped(*_: object) -> Iterator[Outcome]:
         os.kill(os.getpid(), how)
         yield from ()
 
-    monkeypatch.setattr(runners, "in_processes", stopped)
+    monkeypatch.setattr(Processes, "run", stopped)
     said = last_line(lmlab("sweep", "ngram", small_text, "--over", "order=1,2", "--out", "s"), how)
     assert said == "no run had come to its end; the same command begins again"
 
@@ -237,17 +237,19 @@ def test_ctrl_c_while_the_program_starts_is_one_line() -> None:
 
 HEARING = """
 import signal
-from lmlab.sweeps import runners
-from lmlab.sweeps.grid import Job, Outcome
+from lmlab.comparison.entry_records import EntrySpec
+from lmlab.comparison.executors import Processes
+from lmlab.comparison.work import Outcome, Task
 
 AT_FIRST = signal.pthread_sigmask(signal.SIG_BLOCK, [])  # when it is imported, before the pool has said anything
 
-def hears(job):
-    return Outcome(job=job, error=str(signal.SIGINT in AT_FIRST))
+def hears(task):
+    return Outcome(task=task, error=str(signal.SIGINT in AT_FIRST))
 
 if __name__ == "__main__":
-    jobs = [Job(model="bag", corpus={}, settings={}, tokenizer="char", budget="1steps", seed=0, out=out) for out in "xy"]
-    print([outcome.error for outcome in runners.in_processes(jobs, 2, work=hears)])
+    asked = dict(model="bag", tokenizer="char", text={}, settings={}, learning={}, budget="1steps", seed=0, device="cpu")
+    tasks = [Task(spec=EntrySpec(name=name, **asked), corpus={}, records=name, run=name) for name in "xy"]
+    print([outcome.error for outcome in Processes(2).run(tasks, hears)])
     print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))
 """
 

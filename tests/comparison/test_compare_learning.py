@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
 
 import lmlab as lab
-from lmlab.comparison.contender import Lines
+from lmlab.comparison.display import EntryProgress, Lines
+from lmlab.comparison.findings import Status
 
 Lmlab = Callable[..., tuple[int, str, str]]
 TINY = ["--each", "1s", "--set", "feedforward.width=8", "--set", "feedforward.embedding_width=4"]
@@ -60,9 +60,9 @@ def test_a_comparison_in_python_is_short_and_a_picture_and_tells_its_progress(
 
 def test_a_model_that_is_measured_again_is_told_of_again(capsys: pytest.CaptureFixture[str]) -> None:
     """What counts is measured early, and once more when it is known how many bytes there is time for."""
-    told, entry = Lines(), SimpleNamespace(name="ngram", seconds=1.0, status="waiting", result=None)
-    for status, bits in (("ranked", 2.0), ("measuring", None), ("ranked", 2.1), ("ranked", 2.1)):
-        entry.status, entry.result = status, None if bits is None else SimpleNamespace(bits_per_byte=bits)
-        told.show([entry], 0.0, "")  # type: ignore[list-item]
+    told = Lines()
+    seen: list[tuple[Status, float | None]] = [("waiting", None), ("ranked", 2.0), ("measuring", None)]
+    for status, bits in [*seen, ("ranked", 2.1), ("ranked", 2.1)]:
+        told.show([EntryProgress(name="ngram", seconds=1.0, status=status, bits_per_byte=bits)], 0.0, "")
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(" bits")[0] for line in lines] == ["ngram: 2.0000", "ngram: 2.1000"]

@@ -15,11 +15,13 @@ import torch
 
 import lmlab as lab
 from lmlab.comparison import Comparison, Findings, compare
-from lmlab.comparison.contender import Contender
+from lmlab.comparison.baselines import run_baselines
+from lmlab.comparison.choose_text import Texts
+from lmlab.comparison.compared_entry import ComparedEntry
 from lmlab.comparison.findings import CurvePoint, Differences, Passage, SeedScore, Training
+from lmlab.comparison.mix_entries import FITTING_S, READINGS, TRIED, worth_mixing
 from lmlab.comparison.remarks import remarks
 from lmlab.comparison.report import render
-from lmlab.comparison.text_to_measure import measured_text
 from lmlab.comparison.time_shares import (
     LEAST_S,
     MEASURING,
@@ -32,8 +34,6 @@ from lmlab.comparison.time_shares import (
     seconds_now,
     training_s,
 )
-from lmlab.comparison.together import FITTING_S, READINGS, TRIED, worth_mixing
-from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake
 from lmlab.learn.loop import Trainer
 from lmlab.models.bag import Bag
@@ -154,11 +154,16 @@ def test_the_page_says_how_many_documents_were_trained_on(tmp_path: Path) -> Non
     assert f"bytes, {documents} documents" in render(found.findings)
 
 
-def time_to_mix_s(mixed: list[Contender], among: list[Contender]) -> float:
+def time_to_mix_s(mixed: list[ComparedEntry], among: list[ComparedEntry]) -> float:
     """What choosing these among those and mixing them is held to take."""
     tokens = among[0].scored.tokens
     tried_s = max(200, int(TRIED * tokens)) / tokens * sum(entry.seed_results[0].seconds for entry in among)
     return FITTING_S * tokens + tried_s + READINGS * sum(entry.seed_results[0].seconds for entry in mixed)
+
+
+def taking(entry: ComparedEntry, seconds: float) -> None:
+    """As if it had taken so many seconds to measure it."""
+    entry.__dict__["seed_results"] = [replace(entry.seed_results[0], seconds=seconds)]
 
 
 def test_a_folder_of_copies_is_not_said_to_be_held_out(small_text: Path, tmp_path: Path) -> None:
@@ -178,7 +183,7 @@ def test_a_folder_of_copies_is_not_said_to_be_held_out(small_text: Path, tmp_pat
 def test_only_as_many_are_mixed_as_there_is_time_for(counted: Comparison) -> None:
     entries = counted.entries
     for place, entry in enumerate(entries):  # that all of them take longer than two and the choice
-        entry.seed_results = [replace(entry.seed_results[0], seconds=1.0 + 0.1 * place)]
+        taking(entry, 1.0 + 0.1 * place)
     best = [entry for entry in entries if entry.name != "uniform"]
     two_s = time_to_mix_s(best, entries)
     assert worth_mixing(entries, None, "cpu") == entries
@@ -198,7 +203,7 @@ def test_the_validation_part_says_which_models_are_mixed_and_not_the_test_part(
     found = run(small_text, tmp_path / "out", valid=valid, test=test, models=models)
     entries = found.entries
     for entry in entries:
-        entry.seed_results = [replace(entry.seed_results[0], seconds=1.0)]
+        taking(entry, 1.0)
     assert entries[0].name == "bag"
     chosen = worth_mixing(entries, time_to_mix_s(entries[:2], entries) * 1.001, "cpu")
     assert {entry.name for entry in chosen} == {"bigram", "ngram"}
@@ -209,7 +214,7 @@ def test_models_that_there_was_no_time_to_mix_are_named(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = lambda entries, *_: [e for e in entries if e.name != "bag"]  # noqa: E731
-    monkeypatch.setattr("lmlab.comparison.job.worth_mixing", few)
+    monkeypatch.setattr("lmlab.comparison.run_comparison.worth_mixing", few)
     found = run(small_text, tmp_path / "out")
     (mix,) = found.findings.together
     assert mix.untried == ("bag",)
@@ -233,7 +238,7 @@ def test_models_that_there_was_no_time_to_mix_are_named(
 def test_why_nothing_was_mixed_stands_on_the_page(
     changes: dict[str, Any], why: str, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lmlab.comparison.job.worth_mixing", lambda *_: [])
+    monkeypatch.setattr("lmlab.comparison.run_comparison.worth_mixing", lambda *_: [])
     found = run(small_text, tmp_path / "out", **changes)
     assert found.findings.together == ()
     assert found.findings.not_mixed[0].startswith(why)
@@ -246,7 +251,7 @@ def test_what_there_was_no_time_to_mix_is_mixed_when_the_comparison_is_asked_for
 ) -> None:
     asked = {"models": ["bag", "gpt"], "settings": TINY}
     with monkeypatch.context() as patch:
-        patch.setattr("lmlab.comparison.job.MIXING", 0.0)
+        patch.setattr("lmlab.comparison.run_comparison.MIXING", 0.0)
         first = run(small_text, tmp_path / "out", **asked).findings
     assert first.not_mixed[0].endswith("asked for again in its folder, mixes them once all are trained.")
     again = run(small_text, tmp_path / "out", **asked).findings
@@ -258,7 +263,7 @@ def test_a_mix_that_fails_spoils_nothing(small_text: Path, tmp_path: Path, monke
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("no mix today")
 
-    monkeypatch.setattr("lmlab.comparison.together.mix", broken)
+    monkeypatch.setattr("lmlab.comparison.mix_entries.mix", broken)
     found = run(small_text, tmp_path / "out")
     assert [e.status for e in found.entries] == ["ranked"] * 3
     assert found.findings.together == ()
@@ -529,8 +534,8 @@ def test_each_says_how_long_every_model_trains_and_shares_who_gets_more(small_te
 def test_a_budget_for_everything_and_one_for_each_contradict_each_other(small_text: Path, tmp_path: Path) -> None:
     with pytest.raises(Mistake, match="leave one"):
         run(small_text, tmp_path / "out", each="1s")
-    with pytest.raises(Mistake, match="budget of time"):
-        run(small_text, tmp_path / "out", budget=None, each="10steps")
+    with pytest.raises(Mistake, match="budget of time for everything"):
+        run(small_text, tmp_path / "out", budget="10steps")
 
 
 def test_compressors_gain_from_the_training_text_only_if_they_can() -> None:
@@ -538,8 +543,8 @@ def test_compressors_gain_from_the_training_text_only_if_they_can() -> None:
     words = [bytes(torch.randint(97, 123, (6,)).tolist()) for _ in range(400)]
     test = b" ".join(words[i] for i in torch.randint(400, (800,)).tolist())
     train = b" ".join(words[i] for i in torch.randint(400, (40_000,)).tolist())
-    found = {y.name: y.bits_per_byte for y in measure_yardsticks(train, test)}
-    alone = {y.name: y.bits_per_byte for y in measure_yardsticks(b"", test)}
+    found = {y.name: y.bits_per_byte for y in run_baselines(train, test)}
+    alone = {y.name: y.bits_per_byte for y in run_baselines(b"", test)}
     assert found["xz"] < 0.75 * alone["xz"]
     if importlib.util.find_spec("zstandard") is not None:
         assert found["zstd"] < 0.75 * alone["zstd"]
@@ -549,13 +554,13 @@ def test_compressors_gain_from_the_training_text_only_if_they_can() -> None:
 def test_no_compressor_needs_less_than_nothing() -> None:
     """Some pack a repetition and more of it into fewer bytes than the repetition alone."""
     for repeats in (158, 201, 300):
-        found = measure_yardsticks(b" \n" * 8 * repeats, b" \n" * repeats)
+        found = run_baselines(b" \n" * 8 * repeats, b" \n" * repeats)
         assert all(stick.bits_per_byte >= 0 for stick in found)
 
 
 def test_a_compressor_that_was_shown_the_whole_training_text_says_all() -> None:
     def said(**more: int) -> str:
-        return next(y.detail for y in measure_yardsticks(b"a cat. " * 100, b"a dog. ", **more) if y.name == "xz")
+        return next(y.detail for y in run_baselines(b"a cat. " * 100, b"a dog. ", **more) if y.name == "xz")
 
     assert said() == said(of_bytes=700) == "shown all 700 training bytes; remembers them"
     assert said(of_bytes=701) == "shown the last 700 training bytes; remembers them"
@@ -590,10 +595,10 @@ def test_what_is_measured_is_spread_over_the_documents_and_everything_says_so(tm
 
 
 def test_history_is_long_enough_for_the_windows_that_are_asked_for(tmp_path: Path) -> None:
-    part = read(long_text(tmp_path), split=(40, 10, 50)).test
-    usual = measured_text(part, 20_000, ["char"])
-    assert usual.part.bytes < measured_text(part, 20_000, ["char"], [1500]).part.bytes
-    assert usual.part.bytes < measured_text(part, 20_000, ["char", "words"]).part.bytes
+    corpus = read(long_text(tmp_path), split=(40, 10, 50))
+    usual = Texts(corpus=corpus, tokenizers=["char"]).spread(20_000)
+    assert usual.part.bytes < Texts(corpus=corpus, tokenizers=["char"], contexts=[1500]).spread(20_000).part.bytes
+    assert usual.part.bytes < Texts(corpus=corpus, tokenizers=["char", "words"]).spread(20_000).part.bytes
 
 
 @pytest.mark.slow

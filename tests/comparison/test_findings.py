@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lmlab.comparison.mixes_found import MixedPart, Together
+from lmlab.comparison.mixes import EntryMix, MixedPart
 from lmlab.comparison.score_found import Score
 
 
-def mix_of(**weights: float) -> Together:
-    return Together(
+def mix_of(**weights: float) -> EntryMix:
+    return EntryMix(
         tokenizer="char",
         parts=tuple(MixedPart(name=name, weight=weight) for name, weight in weights.items()),
         weighting="constant",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lmlab.comparison.findings import Compared, Entry, LuckFound, RankingFound
+from lmlab.comparison.findings import Compared, Entry, RankingFound, SeedSpread
 from lmlab.comparison.ranking_lines import lines, what_ranks_mean
 from lmlab.comparison.score_found import Score
 
@@ -21,7 +21,7 @@ def found(
         for name, ends in (("ngram", first), ("lstm", second))
     ]
     ranking = RankingFound(about=about, level=0.95, note="for text like this very stretch", models={}, pairs=(pair,))
-    luck = LuckFound(deviations={}, seeds=seeds, measured=seeds > 1)
+    luck = SeedSpread(deviations={}, seeds=seeds, measured=seeds > 1)
     return SimpleNamespace(entries=entries, ranking=ranking, luck=luck)
 
 

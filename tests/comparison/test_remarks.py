@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmlab.comparison.findings import CurvePoint, Findings, Score, Training, Yardstick
+from lmlab.comparison.findings import Baseline, CurvePoint, Findings, Score, Training
 from lmlab.comparison.remarks import (
     beaten,
     calibrated,
@@ -42,7 +42,7 @@ def model(
 
 
 def found(
-    entries: Sequence[Any], yardsticks: Sequence[Yardstick] = (), shares: Mapping[str, float] | None = None
+    entries: Sequence[Any], yardsticks: Sequence[Baseline] = (), shares: Mapping[str, float] | None = None
 ) -> Findings:
     made = SimpleNamespace(entries=entries, measured_entries=entries, yardsticks=yardsticks, shares=shares or {})
     return made  # type: ignore[return-value]
@@ -81,7 +81,7 @@ def test_models_of_an_earlier_comparison_are_named() -> None:
 
 @pytest.mark.parametrize(("bits", "is_said"), [(2.36, True), (5.4, False)])
 def test_a_compressor_that_needs_less_than_every_model_is_named(bits: float, is_said: bool) -> None:
-    stick = Yardstick(name="xz", bits_per_byte=bits, seconds=0.1, detail="shown the last 120,832 training bytes")
+    stick = Baseline(name="xz", bits_per_byte=bits, seconds=0.1, detail="shown the last 120,832 training bytes")
     said = beaten(found([model("ngram", 5.329), model("gpt", 8.12)], [stick]))
     assert ("xz, a compressor (shown the last 120,832 training bytes), needs 2.360 bits" in said) == is_said
     assert bool(said) == is_said

@@ -21,7 +21,7 @@ from golden_texts import write_texts
 
 import lmlab
 from interrupts import InterruptAt
-from lmlab.comparison.contender import Contender
+from lmlab.comparison.display import EntryProgress
 from lmlab.models.registry import Way, kind_of
 
 LEFT_OUT = ("*.html", "*.svg", ".lock", "cache")
@@ -74,7 +74,7 @@ OTHERS: dict[str, tuple[str, str, str | None, dict[str, Any]]] = {  # and the te
 class StopAtTheSecond:
     """A display that stops a comparison when its second learned model begins to train."""
 
-    def show(self, entries: Sequence[Contender], left_s: float, doing: str) -> None:
+    def show(self, entries: Sequence[EntryProgress], left_s: float | None, doing: str) -> None:
         if doing == f"training {INTERRUPTED[-1]}":
             raise KeyboardInterrupt
 

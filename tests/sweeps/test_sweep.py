@@ -21,16 +21,21 @@ import pytest
 
 import lmlab as lab
 from command_line import refused
+from lmlab.comparison import work
+from lmlab.comparison.entry_records import MeasuredEntry, TextChoice, TrainedEntry
+from lmlab.comparison.executors import Here, Processes, RayCluster, processes
+from lmlab.comparison.score_found import Score
+from lmlab.comparison.work import Outcome, Task, attempt
 from lmlab.config import Mistake
 from lmlab.measure.seeds import mean_and_margin
 from lmlab.measure.spread_sample import everything
 from lmlab.measure.student import t_quantile
-from lmlab.sweeps import runners
+from lmlab.sweeps import run_sweep
 from lmlab.sweeps.best_cell import best_by_validation
-from lmlab.sweeps.cells import Cell, collect
 from lmlab.sweeps.differences import differences
-from lmlab.sweeps.grid import Job, Outcome, grid, plan
-from lmlab.sweeps.train_grid import history_for, run_jobs
+from lmlab.sweeps.grid import Point, grid, specs_of
+from lmlab.sweeps.run_sweep import history_for, run_tasks, tasks_of
+from lmlab.sweeps.table import Cell, collect
 from lmlab.text.corpus import read
 from mistakes import mistake
 from processes import FORKED, THIS_CODE
@@ -44,27 +49,59 @@ GRID = ["--over", "layers=1,2", "--over", "context=3,5"]
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Jobs run in this process, which is faster than starting others; the list says which ran."""
+    """Runs are made in this process, which is faster than starting others; the list says which."""
     names: list[str] = []
 
-    def here(jobs: list[Job], processes: int) -> Any:
-        for job in jobs:
-            names.append(Path(job.out).name)
-            yield runners.attempt(job)
+    def here(_: Processes, tasks: Sequence[Task], work: Callable[[Task], Outcome]) -> Iterator[Outcome]:
+        for task in tasks:
+            names.append(task.spec.name)
+            yield work(task)
 
-    monkeypatch.setattr(runners, "in_processes", here)
+    monkeypatch.setattr(Processes, "run", here)
     return names
 
 
-def jobs_of(text: Path, out: Path, model: str = "gpt", over: tuple[str, ...] = ("context=3,5",), **changes: Any) -> Any:
-    """(points, jobs) of a tiny sweep."""
-    points = grid(model, over)
-    given: dict[str, Any] = {"fixed": {"layers": 1, "width": 16}, "tokenizer": "char", "budget": "3steps", "seeds": 2}
-    return points, plan(model, read(text).spec(), points, folder=out, **given | changes)
+def tasks_for(
+    text: Path, out: Path, over: tuple[str, ...] = ("context=3,5",), seeds: int = 2
+) -> tuple[dict[str, Point], list[Task]]:
+    """The points of a tiny sweep by the names of its runs, and its tasks."""
+    corpus, points = read(text), grid("gpt", over)
+    asked: dict[str, Any] = {"fixed": {"layers": 1, "width": 16}, "tokenizer": "char", "budget": "3steps"}
+    runs = specs_of("gpt", corpus, points, seeds=seeds, **asked)
+    tasks = tasks_of([spec for _, spec in runs.values()], corpus, out.resolve(), history_for(corpus, []))
+    return {name: point for name, (point, _) in runs.items()}, tasks
 
 
 def numbers(found: dict[str, Outcome]) -> dict[str, tuple[float, float, int]]:
-    return {Path(out).name: (o.perplexity, o.bits_per_byte, o.parameters) for out, o in found.items()}
+    return {
+        name: (one.token_perplexity, one.bits_per_byte, one.result.parameters)
+        for name, outcome in found.items()
+        if (one := outcome.measured) is not None
+    }
+
+
+def outcome_of(
+    task: Task, perplexity: float, bits: float = 3.0, valid: float | None = None, status: str = "finished"
+) -> Outcome:
+    """As if a run had come to these numbers."""
+    document = {
+        "bits_per_byte": bits,
+        "perplexity": {"token": perplexity},
+        "model": {"parameters": 1},
+        "data": {"part": "test", "bytes": 1, "sha256": "", "measured": {"sentence": ""}},
+        "certificate": {},
+        "certificate_details": {},
+    }
+    measured = MeasuredEntry(
+        weights_sha256="w",
+        text=TextChoice(part="test", bytes=1, history_bytes=0),
+        read_sha256="",
+        result=Score(document),
+        seconds=0.0,
+        validated=valid is not None,
+        valid_bits_per_byte=valid,
+    )
+    return Outcome(task=task, trained=TrainedEntry(status=status, weights_sha256="w", seconds=0.0), measured=measured)
 
 
 def test_the_table_has_a_row_a_cell_with_mean_interval_and_parameters(
@@ -114,22 +151,20 @@ def test_parameters_depend_on_the_context_for_learned_positions_only(
 
 @pytest.mark.slow
 def test_two_processes_give_the_same_numbers_as_one(small_text: Path, tmp_path: Path) -> None:
-    _, jobs = jobs_of(small_text, tmp_path / "side by side", seeds=1)
-    _, same = jobs_of(small_text, tmp_path / "one by one", seeds=1)
-    one_by_one = {job.out: runners.run_job(job) for job in same}
-    assert numbers(run_jobs(jobs, processes=2)) == numbers(one_by_one)
+    _, tasks = tasks_for(small_text, tmp_path / "side by side", seeds=1)
+    _, same = tasks_for(small_text, tmp_path / "one by one", seeds=1)
+    assert numbers(run_tasks(tasks, Processes(2))) == numbers(run_tasks(same, Here()))
 
 
 @pytest.mark.slow
-def test_a_local_ray_gives_the_same_numbers(ran: list[str], small_text: Path, tmp_path: Path) -> None:
+def test_a_local_ray_gives_the_same_numbers(small_text: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs ray: pip install 'lmlab[ray]'")
-    _, here = jobs_of(small_text, tmp_path / "here")
-    points, there = jobs_of(small_text, tmp_path / "there")
+    _, here = tasks_for(small_text, tmp_path / "here")
+    points, there = tasks_for(small_text, tmp_path / "there")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ray's own
-        found = run_jobs(there, ray="local")
-    assert ran == []
-    assert numbers(found) == numbers(run_jobs(here))
+        found = run_tasks(there, RayCluster("local"))
+    assert numbers(found) == numbers(run_tasks(here, Here()))
     assert [len(cell.seeds) for cell in collect(points, found)] == [2, 2]
 
 
@@ -200,20 +235,21 @@ def test_a_device_that_there_is_not_is_refused_before_anything_runs(
     assert not Path("sweep").exists()
 
 
-def dies_at_seed_one(job: Job) -> Outcome:
-    if job.seed == 1:
+def dies_at_seed_one(task: Task) -> Outcome:
+    if task.spec.seed == 1:
         os._exit(9)
-    return Outcome(job=job, perplexity=float(job.seed))
+    return outcome_of(task, float(task.spec.seed))
 
 
 def test_a_process_that_is_killed_costs_its_own_cell_only(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runners, "get_context", lambda method: FORKED)  # five processes, and one import of torch
-    _, jobs = jobs_of(small_text, tmp_path, over=("context=3",), seeds=3)
-    found = {outcome.job.seed: outcome for outcome in runners.in_processes(jobs, 2, work=dies_at_seed_one)}
+    monkeypatch.setattr(processes, "get_context", lambda method: FORKED)  # five processes, and one import of torch
+    _, tasks = tasks_for(small_text, tmp_path, over=("context=3",), seeds=3)
+    found = {outcome.task.spec.seed: outcome for outcome in Processes(2).run(tasks, dies_at_seed_one)}
     assert "process died" in found.pop(1).error
-    assert {seed: outcome.perplexity for seed, outcome in found.items()} == {0: 0.0, 2: 2.0}
+    measured = {seed: outcome.measured for seed, outcome in found.items()}
+    assert {seed: one and one.token_perplexity for seed, one in measured.items()} == {0: 0.0, 2: 2.0}
 
 
 @pytest.mark.slow
@@ -228,40 +264,44 @@ def test_a_plain_script_may_sweep_and_is_not_run_again_by_its_processes(small_te
     assert (done.returncode, done.stdout) == (0, "begins\n2 True\n"), done.stderr
 
 
+class Idle(Here):
+    """An executor that is to have nothing to do."""
+
+    def run(self, tasks: Sequence[Task], work: object) -> Iterator[Outcome]:
+        assert not tasks
+        return iter(())
+
+
 def test_finished_cells_are_not_run_again_and_an_unfinished_one_is(
-    ran: list[str], small_text: Path, tmp_path: Path
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    points, jobs = jobs_of(small_text, tmp_path / "s")
-    first = numbers(run_jobs(jobs))
-    assert len(ran) == 4
-    ran.clear()
-    assert numbers(run_jobs(jobs)) == first
-    assert ran == []
-    (Path(jobs[2].out) / "result.json").unlink()  # as if it had been killed before its end
-    assert numbers(run_jobs(jobs)) == first
-    assert ran == [Path(jobs[2].out).name]
-    ran.clear()
-    more = jobs_of(small_text, tmp_path / "s", seeds=3)[1]
-    assert [cell.seeds for cell in collect(points, run_jobs(more))] == [[0, 1, 2]] * 2
-    assert ran == ["context=3-seed2", "context=5-seed2"]
+    points, tasks = tasks_for(small_text, tmp_path / "s")
+    first = numbers(run_tasks(tasks, Here()))
+    assert numbers(run_tasks(tasks, Idle())) == first
+    (Path(tasks[2].records) / "measured.json").unlink()  # as if it had been killed before its end
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "train", None)  # it is measured, and not trained again
+        assert numbers(run_tasks(tasks, Here())) == first
+    (Path(tasks[1].records) / "trained.json").unlink()
+    assert numbers(run_tasks(tasks, Here())) == first
+    points, more = tasks_for(small_text, tmp_path / "s", seeds=3)
+    assert [cell.seeds for cell in collect(points, run_tasks(more, Here()))] == [[0, 1, 2]] * 2
 
 
-def test_a_folder_that_is_called_like_a_cell_is_never_cleared_away(
-    ran: list[str], small_text: Path, tmp_path: Path
-) -> None:
-    _, jobs = jobs_of(small_text, tmp_path / "s")
-    mine = Path(jobs[0].out)
+def test_a_folder_that_is_called_like_a_cell_is_never_cleared_away(small_text: Path, tmp_path: Path) -> None:
+    _, tasks = tasks_for(small_text, tmp_path / "s")
+    mine = Path(tasks[0].records)
     mine.mkdir(parents=True)
     (mine / "thesis.txt").write_text("years of work")
     with mistake("sweep-attempt-unknown"):
-        run_jobs(jobs)
+        run_tasks(tasks, Here())
     assert (mine / "thesis.txt").read_text() == "years of work"
 
 
 def test_a_sweep_is_measured_on_bytes_spread_over_the_documents(
     ran: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runners, "TEST_BYTES", 4000)
+    monkeypatch.setattr(run_sweep, "TEST_BYTES", 4000)
     texts = tmp_path / "texts"
     texts.mkdir()
     for document in range(20):
@@ -281,9 +321,10 @@ def test_results_that_were_measured_on_other_bytes_are_not_mixed_in(
 ) -> None:
     settings = {"width": 16, "context": 4}
     lab.sweep("gpt", small_text, over=["layers=1"], out=tmp_path / "s", seeds=1, budget="3steps", settings=settings)
-    kept = next((tmp_path / "s").glob("*/result.json"))
-    before = json.loads(kept.read_text())
-    kept.write_text(json.dumps(before | {"measured": {"part": "test", "bytes": 100}}))
+    kept = next((tmp_path / "s").glob("*/measured.json"))
+    found = json.loads(kept.read_text())
+    found["result"]["data"]["bytes"] = 100
+    kept.write_text(json.dumps(found))
     with pytest.raises(Mistake, match="measured on other bytes"):
         lab.sweep(
             "gpt", small_text, over=["layers=1,2"], out=tmp_path / "s", seeds=1, budget="3steps", settings=settings
@@ -412,7 +453,7 @@ def test_python_sweeps_as_the_command_does(lmlab: Lmlab, ran: list[str], small_t
         seeds=2,
         budget="3steps",
         out=tmp_path / "python",
-        watch=lambda outcome: told.append(Path(outcome.job.out).name),
+        watch=lambda outcome: told.append(outcome.name),
     )
     assert told == ran == [f"context={context}-seed{seed}" for context in (3, 5) for seed in (0, 1)]
     assert found.figure.exists()
@@ -499,17 +540,17 @@ def test_a_sweep_that_is_stopped_shows_what_there_is_and_goes_on(
 ) -> None:
     command = ["sweep", "ngram", small_text, "--over", "order=1,2", "--out", "s"]
 
-    def stopped(jobs: Sequence[Job], processes: int) -> Iterator[Outcome]:
-        yield runners.attempt(jobs[0])
+    def stopped(_: Processes, tasks: Sequence[Task], work: object) -> Iterator[Outcome]:
+        yield attempt(tasks[0])
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(runners, "in_processes", stopped)
+        patch.setattr(Processes, "run", stopped)
         code, out, err = lmlab(*command)
     assert code == 130
     assert "no turn yet" in out
     assert "stopped; 1 of 2 runs had no" in err
-    monkeypatch.setattr(runners, "in_processes", lambda jobs, processes: map(runners.attempt, jobs))
+    monkeypatch.setattr(Processes, "run", Here.run)
     code, out, err = lmlab(*command)
     assert (code, err.count("bits per byte")) == (0, 1), err
     assert "no turn" not in out
@@ -518,12 +559,12 @@ def test_a_sweep_that_is_stopped_shows_what_there_is_and_goes_on(
 def test_the_best_of_a_sweep_that_was_stopped_is_among_the_cells_that_had_every_seed(
     lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(jobs: Sequence[Job], processes: int) -> Iterator[Outcome]:
-        for job, valid in zip(jobs, (3.0, 3.0, 2.0), strict=False):
-            yield Outcome(job=job, perplexity=5.0, bits_per_byte=3.0, valid_bits_per_byte=valid, parameters=1)
+    def stopped(_: Processes, tasks: Sequence[Task], work: object) -> Iterator[Outcome]:
+        for task, valid in zip(tasks, (3.0, 3.0, 2.0), strict=False):
+            yield outcome_of(task, 5.0, valid=valid)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runners, "in_processes", stopped)
+    monkeypatch.setattr(Processes, "run", stopped)
     code, out, err = lmlab("sweep", "gpt", small_text, "--over", "layers=1,2", "--seeds", 2, *TINY, "--out", "s")
     assert code == 130, err
     assert "Best by validation, in bits per byte (the test part has no say in it): layers=1\n" in out
@@ -533,13 +574,11 @@ def test_the_best_of_a_sweep_that_was_stopped_is_among_the_cells_that_had_every_
 def test_a_cell_that_diverged_after_it_had_learned_says_so(
     lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def diverged(jobs: Sequence[Job], processes: int) -> Iterator[Outcome]:
-        for job in jobs:
-            yield Outcome(
-                job=job, perplexity=5.0, bits_per_byte=3.0, parameters=1, diverged=job.settings["layers"] == 2
-            )
+    def diverged(_: Processes, tasks: Sequence[Task], work: object) -> Iterator[Outcome]:
+        for task in tasks:
+            yield outcome_of(task, 5.0, status="diverged" if task.spec.settings["layers"] == 2 else "finished")
 
-    monkeypatch.setattr(runners, "in_processes", diverged)
+    monkeypatch.setattr(Processes, "run", diverged)
     code, out, err = lmlab("sweep", "gpt", small_text, "--over", "layers=1,2", "--seeds", 1, *TINY, "--out", "s")
     assert code == 0, err
     assert out.count("5.000 (1 diverged)") == 1
@@ -580,16 +619,17 @@ def test_before_a_stretch_as_much_is_read_as_the_longest_window_holds(small_text
 
 STAYING = """
 import threading
-from lmlab.sweeps import runners
-from lmlab.sweeps.grid import Job
+from lmlab.comparison.entry_records import EntrySpec
+from lmlab.comparison.executors import Processes
+from lmlab.comparison.work import Task
 
-def stay(job):
+def stay(task):
     print("working", flush=True)
     threading.Event().wait()
 
 if __name__ == "__main__":
-    job = Job(model="bag", corpus={}, settings={}, learning={}, tokenizer="char", budget="1steps", seed=0, out="x")
-    list(runners.in_processes([job], 1, work=stay))
+    asked = dict(model="bag", tokenizer="char", text={}, settings={}, learning={}, budget="1steps", seed=0, device="cpu")
+    list(Processes(1).run([Task(spec=EntrySpec(name="x", **asked), corpus={}, records="x", run="x")], stay))
 """
 
 

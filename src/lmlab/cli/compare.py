@@ -27,7 +27,8 @@ def command(
         ),
     ] = None,
     each: Annotated[
-        str | None, typer.Option(help="Instead of a budget: how long every learned model trains, such as 2m.")
+        str | None,
+        typer.Option(help="Instead of a budget: what every learned model has, such as 2m or 300steps."),
     ] = None,
     shares: Annotated[
         list[str],
@@ -62,6 +63,12 @@ def command(
     seeds: Annotated[
         int, typer.Option(help="How often each learned model is trained; the budget is shared by all of these runs.")
     ] = 1,
+    executor: Annotated[
+        str,
+        typer.Option(
+            help="Where models are trained: here or, with --each in steps or tokens, processes:N or ray:ADDRESS."
+        ),
+    ] = "here",
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
@@ -103,6 +110,7 @@ def command(
             settings=_settings_by_model(settings),
             learning=_learning_by_model(learning, chosen or registry.ladder()),
             device=device,
+            executor=executor,
             watch=watch,
             command=options.as_typed(),
         )

@@ -50,6 +50,10 @@ def command(
     ray: Annotated[
         str | None, typer.Option(help="Run on the Ray cluster at this address; local starts one here.")
     ] = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(help="Instead of both: here, processes:N or ray:ADDRESS.", show_default="processes:JOBS"),
+    ] = None,
     device: options.Device = "cpu",
     json: options.Json = False,
 ) -> None:
@@ -82,6 +86,7 @@ def command(
         learning=parse_learning(learning),
         jobs=jobs,
         ray=ray,
+        executor=executor,
         device=device,
         progress=True,
     )

@@ -3,9 +3,9 @@
 Not named `compare`: a package of that name would hide the function `lmlab.compare` once it is imported.
 """
 
-from lmlab.comparison.contender import Contender
+from lmlab.comparison.compared_entry import ComparedEntry
 from lmlab.comparison.findings import Findings
 from lmlab.comparison.outcome import Comparison
 from lmlab.comparison.train_and_rank import compare
 
-__all__ = ["Comparison", "Contender", "Findings", "compare"]
+__all__ = ["ComparedEntry", "Comparison", "Findings", "compare"]

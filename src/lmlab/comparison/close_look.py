@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from lmlab.comparison.findings import Proof, Token
-from lmlab.interface import LanguageModel
+from lmlab.hardware.rates import settle
+from lmlab.interface import LanguageModel, Learner
 from lmlab.measure import Check, Result, Scored
-from lmlab.measure.score import device_of
+from lmlab.measure.score import device_of, evaluating
 from lmlab.records import from_json
 from lmlab.text.parts import Part
 from lmlab.text.tokenizers import Tokenizer
 
 if TYPE_CHECKING:
+    from lmlab.comparison.entry_store import EntryStore
     from lmlab.compression.proof import Proof as ProofMade
+    from lmlab.measure import Spread
 
 PREFIX_BYTES = 1_000  # of history before the excerpt
 EXCERPT_BYTES = 600
 FAVOURITES = 5
 SAMPLE_CHARACTERS = 400
 PROOF_BYTES = 1_500  # compressed; where there is a time to end, as many as there is time for, so many at once
+LOOKING = 0.35  # of the time for close looks: reading and writing a paragraph; the rest is for proofs
+LEAST_LOOK = 0.1  # of the usual paragraphs
+PROBED_STEPS = 12  # of one token, after as many that do not count
 FIRST_PROOF_BYTES, LEAST_PROOF_BYTES, MOST_PROOFS = 150, 60, 100
 
 
@@ -37,14 +45,76 @@ class CloseLook:
     excerpt_cut: tuple[bool, bool] = (False, False)  # as of an Entry
     sample: str = ""
     proof: Proof | None = None
+    seconds: float = 0.0  # that it took
+
+    @property
+    def holds(self) -> bool:
+        """Whether what the scores claim was cashed in, where it can be. An infinite claim cannot be."""
+        return self.proof is None or self.proof.claimed_bits is None or self.proof.holds
 
     def certify(self, result: Result) -> Result:
-        """The result with one check more: that what its scores claim was cashed in. An infinite claim cannot be."""
+        """The result with one check more: that what its scores claim was cashed in."""
         if self.proof is None or self.proof.claimed_bits is None:
             return result
         check = Check("cashed_in", self.proof.holds, self.proof.sentence)
         certificate = replace(result.certificate, checks=(*result.certificate.checks, check))
         return replace(result, certificate=certificate)
+
+
+def look_at_all(
+    stores: Mapping[str, EntryStore], text: Spread, *, seed: int, left_s: float | None
+) -> Iterator[Callable[[], CloseLook]]:
+    """Close looks at these entries, to be taken one after another, in `left_s` seconds together.
+
+    left_s: None: looks are as long as usual, and nothing depends on a clock.
+    """
+    share, until_s = 1.0, None
+    if left_s is not None:
+        until_s = time.perf_counter() + left_s
+        usual_s = sum(_place_for_steps(store.run.model) for store in stores.values())
+        usual_s *= EXCERPT_BYTES + SAMPLE_CHARACTERS
+        fits = LOOKING * (until_s - time.perf_counter()) / max(usual_s, 1e-9)
+        share = min(1.0, max(LEAST_LOOK, fits))
+    for place, store in enumerate(stores.values()):
+        now = time.perf_counter()
+        mine_until_s = None if until_s is None else now + (until_s - now) / (len(stores) - place)
+        yield partial(_timed_look, store, text, seed, share, mine_until_s)
+
+
+def _timed_look(store: EntryStore, text: Spread, seed: int, share: float, until_s: float | None) -> CloseLook:
+    started, run = time.perf_counter(), store.run
+    look = look_closely(run.model, run.tokenizer, store.result(text), seed, share=share, until_s=until_s)
+    return replace(look, seconds=time.perf_counter() - started)
+
+
+def _place_for_steps(model: LanguageModel) -> float:
+    """Put a model where single tokens take least time, and say how long one of them takes there, in seconds.
+
+    A GPU that is asked for one token at a time mostly waits to be asked: a small model is faster on a CPU.
+    """
+    here_s = _step_s(model)
+    if isinstance(model, Learner) and device_of(model).type != "cpu":
+        there = device_of(model)
+        on_cpu_s = _step_s(model.to("cpu"))
+        if here_s < on_cpu_s:
+            model.to(there)
+        return min(here_s, on_cpu_s)
+    return here_s
+
+
+def _step_s(model: LanguageModel) -> float:
+    """Seconds of one token at a time."""
+    with evaluating(model), torch.no_grad():
+        _, state = model.begin(1)
+        token_11 = torch.zeros(1, 1, dtype=torch.int64, device=device_of(model))
+        started = 0.0
+        for step in range(2 * PROBED_STEPS):
+            if step == PROBED_STEPS:
+                settle(device_of(model))
+                started = time.perf_counter()
+            _, state = model.advance(token_11, state)
+        settle(device_of(model))
+        return (time.perf_counter() - started) / PROBED_STEPS
 
 
 def look_closely(

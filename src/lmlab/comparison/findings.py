@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lmlab.comparison.mixes_found import Together
+from lmlab.comparison.mixes import EntryMix
 from lmlab.comparison.score_found import Score
 
 FORMAT = 1
@@ -33,6 +33,22 @@ class Text:
     overlap: tuple[str, ...]
     shared: dict[str, float] = field(default_factory=dict)  # older comparisons do not say
     division: str = ""  # how the parts were divided, in a sentence; older comparisons do not say
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverlapFound:
+    """What the held-out parts share with the training part: in sentences, and how much of each."""
+
+    sentences: tuple[str, ...]
+    shared: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselinesFound:
+    """What general compressors made of a text, which is named by its hash."""
+
+    text: str
+    baselines: tuple[Baseline, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +154,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Yardstick:
+class Baseline:
     """What a general compressor made of the same bytes. detail: what it was shown beforehand."""
 
     name: str
@@ -148,7 +164,7 @@ class Yardstick:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LuckFound:
+class SeedSpread:
     """Standard deviation of each learned entry over seeds, in bits per byte, if there are several; also in words."""
 
     deviations: dict[str, float]
@@ -247,20 +263,21 @@ class Findings:
 
     format: int = FORMAT
     command: str
-    budget_s: float
+    budget_s: float | None  # None: every model had a budget of its own, in steps or tokens, which is `each`
     seed: int
     versions: dict[str, str]
     corpus: Text
     measured: Measured
     entries: tuple[Entry, ...]
-    yardsticks: tuple[Yardstick, ...]
-    luck: LuckFound
+    yardsticks: tuple[Baseline, ...]
+    luck: SeedSpread
     pairs: tuple[Pair, ...]
     differences: Differences | None
     seconds: float
     ranking: RankingFound | None = None
     shares: dict[str, float] = field(default_factory=dict)  # of training, by model; 1 where nothing is said
-    together: tuple[Together, ...] = ()  # one a tokenizer
+    together: tuple[EntryMix, ...] = ()  # one a tokenizer
+    each: str | None = None  # the budget of every model that learns, where that was asked for
     not_mixed: tuple[str, ...] = ()  # why there is none of a tokenizer, in sentences
 
     @property

@@ -1,7 +1,10 @@
 """The folder of a comparison: one process at a time works in it, and it goes on only with what it began.
 
+    OUT/ corpus.json  plan.json  models/RUN/  entries/RUN/ spec.json trained.json measured.json scores.safetensors look.json
+         overlap.json  baselines.json  mixes/TOKENIZER.json  comparison.json  report.html  ranking.svg
+
 How long a model was trained belongs to what it is. So plan.json keeps what was asked for and how many seconds of training that
-came to; asked for something else, the folder is taken.
+came to; asked for something else, the folder is taken. Folders of older versions, without entries/, are read too.
 """
 
 from __future__ import annotations
@@ -14,23 +17,28 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import Mistake, Stopped
+from lmlab.comparison.entry_store import EntryStore, write_record
+from lmlab.config import Budget, Mistake, Stopped
 from lmlab.disk.files import made_folder, write_atomically
 from lmlab.disk.locks import locked
-from lmlab.learn.run import load_run
-from lmlab.models.registry import Way, kind_of
+from lmlab.models.registry import Way, file_name, kind_of
 from lmlab.page.numbers import counted
-from lmlab.records import from_json, to_json
+from lmlab.records import from_json
 
-PLAN, TEXT, MODELS = "plan.json", "corpus.json", "models"
+PLAN, TEXT, MODELS, ENTRIES = "plan.json", "corpus.json", "models", "entries"
+
+
+def entry_name(model: str, tokenizer: str, seed: int) -> str:
+    """The name of an entry with one seed, which its folders have."""
+    return f"{file_name(model)}-{tokenizer.replace(':', '')}" + (f"-seed{seed}" if seed else "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
     """What decides how long a model trains. runs: the folders of the learned models, among which the time is divided."""
 
-    budget_s: float | None  # None: every run has `each_s`
-    each_s: float | None
+    budget_s: float | None  # None: every run has the budget `each`
+    each: str | None
     shares: dict[str, float]
     device: str
     runs: tuple[str, ...]
@@ -38,7 +46,7 @@ class Terms:
     def cover(self, asked: Terms) -> bool:
         """Whether models trained under these terms are those that are asked for: the same ones, or some of them."""
         same = replace(asked, runs=self.runs) == self
-        return same and (self.each_s is not None or set(asked.runs) <= set(self.runs))
+        return same and (self.each is not None or set(asked.runs) <= set(self.runs))
 
     def apart_from(self, asked: Terms) -> str:
         """What these terms are where they do not cover what is asked: the seeds, if nothing else differs, or all of it."""
@@ -48,12 +56,12 @@ class Terms:
         return str(self)
 
     def __str__(self) -> str:
-        time = f"a budget of {self.budget_s:g} s" if self.each_s is None else f"{self.each_s:g} s each"
+        time = f"a budget of {self.budget_s:g} s" if self.each is None else f"{self.each} each"
         return f"{time} for {counted(len(self.runs), 'run')} of models that learn"
 
 
 def _kinds_and_seeds(runs: Sequence[str]) -> tuple[set[str], set[int]]:
-    """What the names of the folders of runs say: see `Contender.folder`."""
+    """What the names of the folders of runs say: see `entry_name`."""
     named = [run.partition("-seed") for run in runs]
     return {name for name, _, _ in named}, {int(seed or 0) for _, _, seed in named}
 
@@ -64,13 +72,16 @@ def _listed(seeds: set[int]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a comparison began with, and how far it came."""
+    """What a comparison began with, and what was decided on the way."""
 
     terms: Terms
-    train_s: float | None = None  # of a run of share 1; None: no model has begun to learn
+    train_s: float | None = None  # of a run of share 1; None: not planned yet, or the budget is one of steps
+    budget_s: float | None = None  # of everything, once it is known
+    began: bool = False  # a model has begun to learn, on these terms
     used_s: float = 0.0  # of the budget, up to the last time that this was written
-    settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # of each model, that were asked for
-    test_bytes: int | None = None  # that were to be measured, once that was chosen: again, it is the same text
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # of each model: older folders have no specs
+    test_bytes: int | None = None  # that are measured, about; None: not chosen yet
+    on_cpu: tuple[str, ...] = ()  # runs that are measured there, because they are faster there
 
 
 @dataclass
@@ -81,14 +92,18 @@ class ComparisonFolder:
     plan: Plan
 
     def note(self, **changes: Any) -> None:
-        """Write down how far the comparison came."""
+        """Write down what was decided, and how much time is used."""
         self.plan = replace(self.plan, **changes)
-        write_atomically(self.path / PLAN, json.dumps(to_json(self.plan), indent=2).encode())
+        write_record(self.path / PLAN, self.plan)
+
+    def store(self, name: str) -> EntryStore:
+        """The records and the run of one entry."""
+        return EntryStore(self.path / ENTRIES / name, self.path / MODELS / name)
 
 
 def kept_in(folder: Path) -> str:
     """What there is of a comparison that was stopped, and how it goes on."""
-    return f"what was trained is kept in {folder}: the same command goes on"
+    return f"what was trained and measured is kept in {folder}: the same command goes on"
 
 
 @contextmanager
@@ -131,7 +146,7 @@ def _held_against(path: Path, text: Mapping[str, Any], terms: Terms) -> str:
     if plan is not None:
         return (
             ""
-            if plan.train_s is None or plan.terms.cover(terms)
+            if not plan.began or plan.terms.cover(terms)
             else f"holds a comparison with {plan.terms.apart_from(terms)}"
         )
     learned = [run for run in _runs(path) if kind_of(run).way is Way.LEARNS]
@@ -142,7 +157,7 @@ def _opened(path: Path, text: Mapping[str, Any], terms: Terms) -> ComparisonFold
     if not (path / TEXT).exists():
         write_atomically(path / TEXT, json.dumps(text, indent=2).encode())
     plan = _plan(path)
-    if plan is None or plan.train_s is None or not plan.terms.cover(terms):
+    if plan is None or not (plan.began and plan.terms.cover(terms)):
         plan = Plan(terms=terms, settings={} if plan is None else plan.settings)
     return ComparisonFolder(path, plan)
 
@@ -152,8 +167,11 @@ def _plan(path: Path) -> Plan | None:
         return None
     document = _read(path / PLAN)
     try:
-        return from_json(Plan, document)
-    except (TypeError, AttributeError):  # it is JSON, and no plan
+        each_s = document["terms"].pop("each_s", None)  # older folders: seconds
+        document["terms"].setdefault("each", None if each_s is None else str(Budget(seconds=each_s)))
+        plan = from_json(Plan, document)
+        return replace(plan, began=plan.began or plan.train_s is not None)
+    except (TypeError, KeyError, AttributeError):  # it is JSON, and no plan
         raise _damaged(path / PLAN) from None
 
 
@@ -173,7 +191,8 @@ def _damaged(path: Path) -> Mistake:
 
 def _runs(path: Path) -> list[str]:
     """The kinds of the models in it."""
-    return [load_run(config.parent).record.model.name for config in sorted((path / MODELS).glob("*/config.json"))]
+    stores = [EntryStore(path / ENTRIES / run.name, run) for run in sorted((path / MODELS).glob("*"))]
+    return [store.run.record.model.name for store in stores if store.has_run]
 
 
 def _visible(path: Path) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmlab.comparison.contender import Contender
+from lmlab.comparison.compared_entry import ComparedEntry
 from lmlab.comparison.findings import Findings
 from lmlab.comparison.report import chart_of
 from lmlab.measure import Spread
@@ -25,7 +25,7 @@ class Comparison:
 
     corpus: Corpus
     measured: Spread
-    entries: list[Contender]
+    entries: list[ComparedEntry]
     findings: Findings
     report: Path
     stopped: bool = False

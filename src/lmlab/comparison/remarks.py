@@ -29,7 +29,6 @@ def remarks(found: Findings) -> list[str]:
         repeated(found),
         beaten(found),
         found.measured.sentence,
-        reused(found),
         diverged(found),
         undertrained(found),
         untold(found),
@@ -93,7 +92,7 @@ def unequal(found: Findings) -> str:
 
 
 def reused(found: Findings) -> str:
-    """Which models were not trained by this comparison, or not all of the time; empty: none."""
+    """Which models an earlier call trained, wholly or in part; empty: none. It changes no number, so the page leaves it out."""
     names = [entry.name for entry in found.entries if entry.reused]
     return f"Trained before, in the same folder, wholly or in part: {', '.join(names)}." if names else ""
 

@@ -88,7 +88,7 @@ def _opening(found: Findings) -> str:
     facts = {
         "trained on": f"{train.bytes:,} bytes, {numbers.counted(train.documents or corpus.documents, 'document')}",
         "measured on": f"{measured.bytes:,} {'' if warning or unknown(found) else 'held-out '}bytes{part}",
-        "time": f"{found.seconds:.0f} s of a budget of {found.budget_s:.0f} s",
+        "time": f"{found.seconds:.0f} s{_of_what(found)}",
         "machine": found.versions.get("gpu", found.versions["processor"]),
     }
     again = repeated(found)  # which the lines of the overlap say with more detail, of every part
@@ -104,6 +104,13 @@ def _opening(found: Findings) -> str:
         f"<h1>Which model predicts {escape(corpus.name)} best?</h1>\n"
         f'<p class="lead">{_verdict(found)}</p>\n{bad}{html.facts(facts)}{soft}'
     )
+
+
+def _of_what(found: Findings) -> str:
+    """The budget that the time is held against: one for everything, or one in steps for every model."""
+    if found.budget_s is not None:
+        return f" of a budget of {found.budget_s:.0f} s"
+    return f"; every model that learns had {found.each}" if found.each is not None else ""
 
 
 def _verdict(found: Findings) -> str:
@@ -256,9 +263,10 @@ def _who_had_what(found: Findings) -> str:
     if not rows:
         return ""
     more = ", ".join(f"{name} {share:g} times" for name, share in found.shares.items())
+    equal = "equally long" if found.budget_s is not None else f"for {found.each} each"
     columns = ["model", "seconds of training", "tokens read", "tokens planned"]
     return (
-        "<h3>Who had what</h3>\n<p>Learned models were to train equally long"
+        f"<h3>Who had what</h3>\n<p>Learned models were to train {equal}"
         f"{escape(f', but {more} as long as the others') if more else ''}; counted ones take what they need. The planned"
         f" tokens are those for which a model's size was chosen.{_SUMMED if found.several_seeds else ''}</p>\n"
         + html.table(columns, rows, label="Who had what", words=[0], named=0)

@@ -1,32 +1,33 @@
-"""From models that were trained and measured to what the comparison found."""
+"""From entries that were trained and measured to what the comparison found."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lmlab.comparison.contender import Contender
+from lmlab.comparison.compared_entry import ComparedEntry
 from lmlab.comparison.differing_passages import differing_passages
 from lmlab.comparison.findings import (
+    Baseline,
     CurvePoint,
     Differences,
     Entry,
     Findings,
     Measured,
+    OverlapFound,
     Pair,
     RankingFound,
     SeedScore,
     Text,
     TextPart,
     Training,
-    Yardstick,
 )
-from lmlab.comparison.luck_over_seeds import Luck
-from lmlab.comparison.mixes_found import Together
+from lmlab.comparison.mixes import EntryMix
 from lmlab.comparison.score_found import Score
+from lmlab.comparison.seed_variance import SeedVariance
 from lmlab.config import Budget
 from lmlab.hardware.versions import versions
 from lmlab.learn.run import Run
@@ -36,23 +37,23 @@ if TYPE_CHECKING:
     from lmlab.measure import Spread
     from lmlab.text.corpus import Corpus
     from lmlab.text.parts import Part
-    from lmlab.text.shared_substrings import Overlap
 
 
 def summarize(
     corpus: Corpus,
     measured: Spread,
-    entries: Sequence[Contender],
-    yardsticks: Sequence[Yardstick],
-    luck: Luck,
+    entries: Sequence[ComparedEntry],
+    baselines: Sequence[Baseline],
+    variance: SeedVariance,
     ranking: RankingFound | None,
     *,
-    together: Sequence[Together],
+    mixes: Sequence[EntryMix],
     not_mixed: Sequence[str],
     shares: dict[str, float],
-    overlap: Mapping[str, Overlap],
+    overlap: OverlapFound,
     command: str,
-    budget_s: float,
+    budget_s: float | None,
+    each: str | None,
     seed: int,
     seconds: float,
 ) -> Findings:
@@ -61,6 +62,7 @@ def summarize(
     return Findings(
         command=command,
         budget_s=budget_s,
+        each=each,
         seed=seed,
         versions=versions(),
         corpus=Text(
@@ -68,19 +70,19 @@ def summarize(
             documents=corpus.documents,
             parts={name: _part(part) for name, part in corpus.parts.items()},
             entropy_bits_per_byte=corpus.entropy_bits_per_symbol,
-            overlap=tuple(map(str, overlap.values())),
-            shared={name: found.share for name, found in overlap.items()},
+            overlap=overlap.sentences,
+            shared=overlap.shared,
             division=corpus.division,
         ),
         measured=_measured(measured),
         entries=tuple(_entry(e) for e in entries),
-        yardsticks=tuple(yardsticks),
-        luck=luck.found(),
+        yardsticks=tuple(baselines),
+        luck=variance.found(),
         ranking=ranking,
         shares=shares,
         pairs=() if ranking is None else tuple(_pair(a.name, b.name, ranking) for a, b in pairwise(ranked)),
         differences=_differences(ranked),
-        together=tuple(together),
+        together=tuple(mixes),
         not_mixed=tuple(not_mixed),
         seconds=seconds,
     )
@@ -104,13 +106,13 @@ def _measured(chosen: Spread) -> Measured:
     )
 
 
-def order(entry: Contender) -> tuple[int, float]:
+def order(entry: ComparedEntry) -> tuple[int, float]:
     """Ranked ones by bits per byte, then those whose certificate fails, then those without a number."""
     bits = entry.result.bits_per_byte if entry.result is not None else math.inf
     return ({"ranked": 0, "unranked": 1}.get(entry.status, 2), bits)
 
 
-def _entry(entry: Contender) -> Entry:
+def _entry(entry: ComparedEntry) -> Entry:
     went = [run.record.result for run in entry.runs]
     tokens, seconds, steps = sum(r.tokens for r in went), sum(r.seconds for r in went), sum(r.steps or 0 for r in went)
     plans = [run.record.training.planned for run in entry.runs]
@@ -123,7 +125,7 @@ def _entry(entry: Contender) -> Entry:
         error=entry.error,
         rank=entry.rank,
         seconds=entry.seconds,
-        peak_memory_bytes=entry.peak_bytes,
+        peak_memory_bytes=entry.peak_memory_bytes,
         reused=entry.reused,
         message=entry.message,
     )
@@ -132,7 +134,6 @@ def _entry(entry: Contender) -> Entry:
     results = zip(entry.runs, entry.seed_results, strict=True)
     return replace(
         found,
-        seconds=entry.seconds + entry.before_s,  # what it took in all, not only to measure it again
         excerpt=entry.look.excerpt,
         excerpt_cut=entry.look.excerpt_cut,
         sample=entry.look.sample,
@@ -193,7 +194,7 @@ def _pair(better: str, worse: str, ranking: RankingFound) -> Pair:
     )
 
 
-def _differences(ranked: Sequence[Contender]) -> Differences | None:
+def _differences(ranked: Sequence[ComparedEntry]) -> Differences | None:
     """Passages where the best beats the second best by most, and the reverse."""
     if len(ranked) < 2:
         return None

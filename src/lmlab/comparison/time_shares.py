@@ -8,7 +8,7 @@ alike, and what one model leaves over (it may stop early) is not lost.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lmlab.config import Budget, Mistake
@@ -22,8 +22,8 @@ MEASURING = 0.15  # of the time that is left after counting
 SLOWEST, MOST_MEASURING = 0.8, 0.4  # more where one took long: so many times that for each, up to this share
 MODEL_S, BYTE_S = 1.0, 4e-4  # and at most so long a model, and so long a byte of the test part: more could not be used
 MIXING = 0.8  # of what is left when every model is measured; then come close looks
-YARDSTICKS = 0.04  # of the budget, for general compressors
-YARDSTICK_BYTE_S = 1.5e-6  # a byte of the training text they are shown; a first guess
+BASELINES = 0.04  # of the budget, for general compressors
+BASELINE_BYTE_S = 1.5e-6  # a byte of the training text they are shown; a first guess
 COUNTING_BYTE_S = 1.5e-6  # a byte of training text: what looking for overlap and counting take, roughly
 LEAST_S = 0.5  # of training: less teaches nothing
 LATE = 0.5  # of the time for measuring: where so much of it would be lost, models still to come train less,
@@ -31,18 +31,33 @@ NEARLY = 0.9  # but not if they would have nearly as long: equal turns are worth
 AT_LEAST = 0.5  # of what was planned: who had less would be behind for that alone, so the budget is overrun instead
 TEST_BYTES_PER_SECOND = 400  # of the budget: how much test text is measured, where time and text allow it
 LEAST_TEST_BYTES = 20_000
+BYTES_WITHOUT_CLOCK = 120_000  # of test text, where budgets are steps and nothing depends on a clock
 
 
-def seconds_of(budget: str | Budget, setting: str) -> float:
-    """A time; a Mistake if it is none."""
+def seconds_of(budget: str | Budget) -> float:
+    """A time for everything; a Mistake if it is none."""
     budget = Budget.parse(budget)
     if budget.seconds is None:
         raise Mistake(
-            f"a comparison needs a budget of time, such as {{{setting}}}: steps of different models are no fair measure",
+            "a comparison has a budget of time for everything, such as {budget}, or one of time, steps or tokens for every"
+            " model, such as {each}",
             code="comparison-budget-of-steps",
-            **{setting: DEFAULT_BUDGET},
+            budget=DEFAULT_BUDGET,
+            each=str(budget),
         )
     return budget.seconds
+
+
+def shared_out(budget: Budget, share: float) -> Budget:
+    """A share of a budget, whatever its unit."""
+    if budget.seconds is not None:
+        return Budget(seconds=share * budget.seconds)
+    if budget.epochs is not None:
+        return Budget(epochs=share * budget.epochs)
+    if budget.steps is not None:
+        return Budget(steps=max(1, round(share * budget.steps)))
+    assert budget.tokens is not None
+    return Budget(tokens=max(1, round(share * budget.tokens)))
 
 
 def in_order(models: Sequence[str]) -> list[str]:
@@ -108,9 +123,9 @@ def measuring_s(left_s: float, models: int, test_bytes: int, took_s: float = 0.0
     return max(usual_s, min(SLOWEST * took_s * models, MOST_MEASURING * left_s))
 
 
-def yardsticks_s(train_bytes: int, budget_s: float) -> float:
+def baselines_s(train_bytes: int, budget_s: float) -> float:
     """Seconds that general compressors get."""
-    return min(YARDSTICKS * budget_s, YARDSTICK_BYTE_S * train_bytes)
+    return min(BASELINES * budget_s, BASELINE_BYTE_S * train_bytes)
 
 
 def least_budget_s(turns: Sequence[Turn], train_bytes: int) -> float:
@@ -119,9 +134,55 @@ def least_budget_s(turns: Sequence[Turn], train_bytes: int) -> float:
         return 0.0
     shortest = min(turn.share for turn in turns)
     training = training_s(turns, LEAST_S / shortest)
-    return math.ceil((training / (1.0 - MEASURING) + COUNTING_BYTE_S * train_bytes) / (1.0 - YARDSTICKS))
+    return math.ceil((training / (1.0 - MEASURING) + COUNTING_BYTE_S * train_bytes) / (1.0 - BASELINES))
 
 
 def test_bytes(budget_s: float) -> int:
     """Bytes of test text to measure in a budget, where nothing is known of the speed."""
     return max(LEAST_TEST_BYTES, round(TEST_BYTES_PER_SECOND * budget_s))
+
+
+def each_budget_s(each: Budget, turns: Sequence[Turn]) -> float:
+    """Seconds that training takes alone, where every run trains equally long."""
+    return (each.seconds or 0.0) * max(1.0, sum(turn.share * turn.runs for turn in turns))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimePlan:
+    """How the time of a comparison is divided."""
+
+    train_s: float  # of a run of share 1
+    measuring_s: float  # that are kept for measuring
+    budget_s: float  # of everything
+
+
+def plan_time(
+    turns: Sequence[Turn],
+    missing: Sequence[Turn],
+    *,
+    budget_s: float,
+    each_s: float | None,
+    train_s: float | None,
+    used_s: float,
+    after_s: float,
+    around_s: float,
+    keep_s: Callable[[float], float],
+) -> TimePlan:
+    """Divide what is left of a budget between training and measuring.
+
+    Args:
+        turns: of all learned models; `missing`: of what is still to be trained.
+        each_s: what was asked for every run; None: the budget is for everything.
+        train_s: of a run, where an earlier call fixed that.
+        after_s: that baselines and the page take; around_s: that a run takes beside training.
+        keep_s: how many of so many seconds are kept for measuring.
+    """
+    if each_s is not None:
+        training = training_s(missing, each_s, around_s)
+        measuring = keep_s(training / (1 - MEASURING))
+        return TimePlan(train_s=each_s, measuring_s=measuring, budget_s=used_s + training + measuring + after_s)
+    left_s = budget_s - used_s - after_s
+    measuring = keep_s(left_s)
+    if train_s is None:
+        train_s = equal_seconds(turns, left_s - measuring, around_s)
+    return TimePlan(train_s=train_s, measuring_s=measuring, budget_s=budget_s)

@@ -1,16 +1,16 @@
-"""The comparison: what is asked for is looked at, its folder claimed, and the job begun."""
+"""`compare`: checks what is asked, claims the folder, and begins the work."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmlab.comparison.contender import Contender, Display, Lines
-from lmlab.comparison.folder import Terms, claimed
-from lmlab.comparison.job import Job
+from lmlab.comparison.display import Display, Lines
+from lmlab.comparison.executors import Here, executor_of
+from lmlab.comparison.folder import Terms, claimed, entry_name
 from lmlab.comparison.outcome import Comparison
+from lmlab.comparison.run_comparison import Asked, AskedEntry, ComparisonRun
 from lmlab.comparison.time_shares import DEFAULT_BUDGET, Turn, checked_shares, in_order, least_budget_s, seconds_of
 from lmlab.config import Budget, Mistake, checked_seed, make, without_open
 from lmlab.hardware.choice import choose_device
@@ -40,6 +40,7 @@ def compare(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     learning: Mapping[str, Mapping[str, Any]] | None = None,
     device: str = "auto",
+    executor: str = "here",
     watch: Display | None = None,
     progress: bool = False,
     command: str = "",
@@ -48,16 +49,18 @@ def compare(
 
     budget: of time, for everything from when the text is read (five minutes, if nobody says). Learned models train equally
         long; counted ones take what they need.
-    each: instead of a budget, the time that every run of a learned model trains; the budget is what that comes to.
+    each: instead of a budget, what every run of a learned model has: a time, and the budget is what that comes to; or steps or
+        tokens, and the numbers are the same on every machine of a kind, however often the comparison is stopped.
     shares: by model, how many times as long as the others it trains.
     seeds: how often each learned model is trained, with `seed` and those after it; its number is then their mean, and
-        what training leaves to luck is measured, so that the ranking speaks of kinds of model. The budget stays what it
+        the variance between seeds is measured, so that the ranking speaks of kinds of model. The budget stays what it
         is for all of them.
     settings, learning: of each model and of its training loop, by its name. command: how to repeat it, for the page.
+    executor: where models are trained and measured: here, or, where `each` is in steps or tokens, processes:N or ray:ADDRESS.
     progress: say on stderr which models are done; watch: whoever wants to know more, instead.
-    The comparison is kept in the folder `out`, with its page. Run again with the same folder and for the same time, it goes on:
-    with the models that are trained, and the time that is left. Where the folder holds another comparison that is a Mistake.
-    Where none is named it is runs/compare-TEXT or, if that holds another comparison, runs/compare-TEXT-2, -3 and so on.
+    The comparison is kept in the folder `out`, with its page. Run again with the same folder and for the same time, it goes on
+    in the time that is left, and nothing that is finished is trained or measured again. A folder that holds another comparison
+    is a Mistake. Where none is named it is runs/compare-TEXT or, if that holds another comparison, runs/compare-TEXT-2, -3 …
     """
     if budget is not None and each is not None:
         raise Mistake(
@@ -66,8 +69,16 @@ def compare(
             budget=None,
             each=None,
         )
-    budget_s = seconds_of(DEFAULT_BUDGET if budget is None else budget, "budget") if each is None else 0.0
-    each_s = None if each is None else seconds_of(each, "each")
+    budget_s = seconds_of(DEFAULT_BUDGET if budget is None else budget) if each is None else None
+    each_budget = None if each is None else Budget.parse(each)
+    works = executor_of(executor)
+    if not isinstance(works, Here) and (each_budget is None or each_budget.seconds is not None):
+        raise Mistake(
+            "models that share a time train one after the other; leave {executor} out, or give each of them steps with {each}",
+            code="executor-beside-time",
+            executor=None,
+            each="300steps",
+        )
     if not 1 <= seeds <= MOST_SEEDS:
         raise Mistake(
             f"{{seeds}} is a whole number from 1 to {MOST_SEEDS}; got {seeds}", code="seeds-out-of-range", seeds=None
@@ -113,17 +124,15 @@ def compare(
             test=None,
         )
     several = len(set(tokenizers)) > 1
-    entries = [
-        Contender(model, tokenizer, name=f"{model} · {tokenizer}" if several else model)
+    entries = tuple(
+        AskedEntry(name=f"{model} · {tokenizer}" if several else model, model=model, tokenizer=tokenizer)
         for tokenizer in dict.fromkeys(tokenizers)
         for model in in_order(list(dict.fromkeys(models or ladder())))
-    ]
-    started, all_seeds = time.perf_counter(), list(range(seed, seed + seeds))
-    learned = [e for e in entries if kind_of(e.model).way is Way.LEARNS]
-    turns = [Turn(share=weights.get(e.model, 1.0), runs=seeds) for e in learned]
-    if each_s is not None:
-        budget_s = each_s * max(1.0, sum(turn.share * turn.runs for turn in turns))
-    elif budget_s < (least_s := least_budget_s(turns, corpus.train.bytes)):
+    )
+    all_seeds = tuple(range(seed, seed + seeds))
+    learned = [entry for entry in entries if not entry.counts]
+    turns = [Turn(share=weights.get(entry.model, 1.0), runs=seeds) for entry in learned]
+    if budget_s is not None and budget_s < (least_s := least_budget_s(turns, corpus.train.bytes)):
         raise Mistake(
             f"{budget_s:g} s are too short to train {len(learned) * seeds} models on {corpus.train.bytes:,} bytes;"
             " take {budget} or more, or name fewer with {models}",
@@ -132,26 +141,24 @@ def compare(
             models=None,
         )
     terms = Terms(
-        budget_s=budget_s if each_s is None else None,
-        each_s=each_s,
+        budget_s=budget_s,
+        each=None if each_budget is None else str(each_budget),
         shares=weights,
         device=device,
-        runs=tuple(entry.folder(number) for entry in learned for number in all_seeds),
+        runs=tuple(entry_name(entry.model, entry.tokenizer, number) for entry in learned for number in all_seeds),
+    )
+    asked_in_all = Asked(
+        corpus=corpus,
+        entries=entries,
+        seeds=all_seeds,
+        budget_s=budget_s,
+        each=each_budget,
+        shares=weights,
+        settings=asked,
+        learning=asked_learning,
+        device=device,
+        command=command,
     )
     place = Path("runs") / f"compare-{stem(text)}" if out is None else Path(out)
     with claimed(place, corpus.spec(), terms, beside=out is None) as folder:
-        job = Job(
-            corpus=corpus,
-            folder=folder,
-            budget_s=budget_s,
-            each_s=each_s,
-            shares=weights,
-            seeds=all_seeds,
-            settings=asked,
-            learning=asked_learning,
-            device=device,
-            watch=watch or (Lines() if progress else None),
-            entries=entries,
-            started=started,
-        )
-        return job.run(command)
+        return ComparisonRun(asked_in_all, folder, works, watch or (Lines() if progress else None)).run()

@@ -3,8 +3,8 @@
 Not named `sweep`: a package of that name would hide the function `lmlab.sweep` once it is imported.
 """
 
-from lmlab.sweeps.cells import Cell
 from lmlab.sweeps.differences import Difference
-from lmlab.sweeps.train_grid import Sweep, sweep
+from lmlab.sweeps.run_sweep import Sweep, sweep
+from lmlab.sweeps.table import Cell
 
 __all__ = ["Cell", "Difference", "Sweep", "sweep"]

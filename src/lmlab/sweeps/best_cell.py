@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from lmlab.page.numbers import bits
-from lmlab.sweeps.cells import Cell
+from lmlab.sweeps.table import Cell
 
 
 def best_by_validation(cells: Sequence[Cell]) -> Cell | None:

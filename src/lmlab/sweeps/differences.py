@@ -10,8 +10,8 @@ from typing import Any
 
 from lmlab.measure.seeds import LEVEL, mean_and_margin
 from lmlab.records import fields_to_json
-from lmlab.sweeps.cells import Cell, Unit, unit_of
 from lmlab.sweeps.grid import Point
+from lmlab.sweeps.table import Cell, Unit, unit_of
 
 
 @dataclass(frozen=True, kw_only=True)

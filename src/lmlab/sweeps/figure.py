@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lmlab.measure.seeds import LEVEL
 from lmlab.page.figures import drawing, series_colour, standalone, svg
-from lmlab.sweeps.cells import Cell, Unit, unit_of
+from lmlab.sweeps.table import Cell, Unit, unit_of
 
 
 def draw(cells: Sequence[Cell]) -> str:

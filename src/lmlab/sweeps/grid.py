@@ -1,67 +1,21 @@
-"""The points of a grid, and the jobs that it takes: one a point and seed, each with a folder of its own."""
+"""The points of a grid, and what is asked of each run: one for each point and seed."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from lmlab.comparison.entry_records import EntrySpec
 from lmlab.config import Mistake, nearest, parse_settings, settings_of
 from lmlab.learn.settings import CALLED_ELSEWHERE, LEARNING, OWN_OPTIONS, parse_learning
 from lmlab.models.registry import Way, file_name, kind_of, trainable_kind
+from lmlab.text.corpus import Corpus
 from lmlab.text.tokenizers import plain_spec
 
 Point = Mapping[str, Any]  # one value for each axis: settings of the model or of the training loop, or the tokenizer
 
 TOKENIZER = "tokenizer"
-HISTORY_BYTES = 2048  # read before each stretch that is measured, where no window that is asked for holds more
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """One point and seed: all that a process, here or elsewhere, needs to run it."""
-
-    model: str
-    corpus: dict[str, Any]  # Corpus.spec()
-    settings: dict[str, Any]
-    tokenizer: str
-    budget: str
-    seed: int
-    out: str
-    device: str = "cpu"
-    learning: dict[str, Any] = field(default_factory=dict)
-    history_bytes: int = HISTORY_BYTES  # the same for all jobs, so that all are measured on the same bytes
-
-    def is_of(self, point: Point) -> bool:
-        """Whether it belongs to this point of the grid."""
-        mine = {**self.settings, **self.learning, TOKENIZER: self.tokenizer}
-        return all(mine[key] == value for key, value in point.items())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """The part of the text and which bytes of it; see `lmlab.measure.Spread`."""
-
-    part: str
-    bytes: int
-    sha256: str = ""
-    sentence: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What became of a job: either what was measured, or an error."""
-
-    job: Job
-    perplexity: float = 0.0  # per token
-    bits_per_byte: float = 0.0
-    valid_bits_per_byte: float | None = None  # of the validation part, by which cells are chosen; None: there is none
-    parameters: int = 0
-    measured: Measured | None = None
-    diverged: bool = False  # its loss did: it was measured with the best weights before that
-    error: str = ""
 
 
 def grid(model: str, over: Sequence[str] | Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -117,9 +71,9 @@ def _typed(model: str, key: str, value: str) -> Any:
     )
 
 
-def plan(
+def specs_of(
     model: str,
-    corpus: Mapping[str, Any],
+    corpus: Corpus,
     points: Sequence[Point],
     *,
     fixed: Mapping[str, Any],
@@ -127,24 +81,23 @@ def plan(
     tokenizer: str,
     budget: str,
     seeds: int,
-    folder: Path,
     device: str = "cpu",
-    history_bytes: int = HISTORY_BYTES,
-) -> list[Job]:
-    """The jobs of a sweep. fixed, learning: settings of the model and of the loop that all points share."""
-    return [
-        Job(
-            model=model,
-            corpus=dict(corpus),
-            settings={**fixed, **{k: v for k, v in point.items() if k not in LEARNING and k != TOKENIZER}},
-            learning={**(learning or {}), **{k: v for k, v in point.items() if k in LEARNING}},
-            tokenizer=point.get(TOKENIZER, tokenizer),
-            budget=budget,
-            seed=seed,
-            out=str(folder.resolve() / file_name("-".join(f"{k}={v}" for k, v in point.items()) + f"-seed{seed}")),
-            device=device,
-            history_bytes=history_bytes,
-        )
-        for point in points
-        for seed in range(seeds)
-    ]
+) -> dict[str, tuple[Point, EntrySpec]]:
+    """Each run of a sweep by its name: its point, and what is asked. fixed, learning: settings that all points share."""
+    found = {}
+    for point in points:
+        for seed in range(seeds):
+            name = file_name("-".join(f"{k}={v}" for k, v in point.items()) + f"-seed{seed}")
+            spec = EntrySpec(
+                name=name,
+                model=model,
+                tokenizer=point.get(TOKENIZER, tokenizer),
+                text={called: part.sha256 for called, part in corpus.parts.items()},
+                settings={**fixed, **{k: v for k, v in point.items() if k not in LEARNING and k != TOKENIZER}},
+                learning={**(learning or {}), **{k: v for k, v in point.items() if k in LEARNING}},
+                budget=budget,
+                seed=seed,
+                device=device,
+            )
+            found[name] = (point, spec)
+    return found

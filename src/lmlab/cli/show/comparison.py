@@ -12,10 +12,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lmlab.comparison import Contender, Findings
-from lmlab.comparison.contender import DONE, Lines
+from lmlab.comparison import Findings
+from lmlab.comparison.display import DONE, EntryProgress, Lines
 from lmlab.comparison.ranking_lines import COLUMNS, NAME, lines, what_ranks_mean
-from lmlab.comparison.remarks import FIRST_SEEDS, remarks
+from lmlab.comparison.remarks import FIRST_SEEDS, remarks, reused
 from lmlab.measure.result import BITS_OF_A_BYTE
 from lmlab_derive.shared.console import result_console, say
 from lmlab_derive.shared.table import Column, print_table
@@ -44,7 +44,7 @@ class LiveTable:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, entries: Sequence[Contender], left_s: float, doing: str) -> None:
+    def show(self, entries: Sequence[EntryProgress], left_s: float | None, doing: str) -> None:
         """Redraw, or print what is new."""
         if not self.console.is_terminal:
             self._lines.show(entries, left_s, doing)
@@ -62,26 +62,27 @@ class LiveTable:
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)  # a log keeps it in one piece
 
 
-def _so_far(entries: Sequence[Contender], left_s: float, doing: str) -> Table:
+def _so_far(entries: Sequence[EntryProgress], left_s: float | None, doing: str) -> Table:
     table = Table.grid(padding=(0, 2))
-    best = min((e.result.bits_per_byte for e in entries if e.result is not None), default=math.inf)
+    best = min((e.bits_per_byte for e in entries if e.bits_per_byte is not None), default=math.inf)
     for entry in entries:
         filled = BAR if entry.status in DONE else round(BAR * entry.fraction)
-        number = "" if entry.result is None else f"{entry.result.bits_per_byte:.4f}"
-        if entry.result is None and entry.valid_bits_per_byte is not None:
+        number = "" if entry.bits_per_byte is None else f"{entry.bits_per_byte:.4f}"
+        if entry.bits_per_byte is None and entry.valid_bits_per_byte is not None:
             number = f"about {entry.valid_bits_per_byte:.2f}"  # on the validation part, while it trains
-        is_best = entry.result is not None and entry.result.bits_per_byte == best
+        is_best = entry.bits_per_byte == best
         style = {"failed": "red", "unranked": "red", "waiting": "dim"}.get(entry.status, "")
         bar = "━" * filled + "┈" * (BAR - filled)
         table.add_row(
             Text(entry.name, style=style), bar, entry.status, Text(number, style="bold green" if is_best else "")
         )
-    table.add_row(Text(doing, style="dim"), "", f"{max(0, left_s):.0f} s left", "")
+    left = "" if left_s is None else f"{max(0, left_s):.0f} s left"
+    table.add_row(Text(doing, style="dim"), "", left, "")
     return table
 
 
 def print_comparison(found: Findings) -> None:
-    """The ranking, with yardsticks where their numbers put them; then what failed, and what luck may have done."""
+    """The ranking, with baselines where their numbers put them; then what failed, and how sure the ranking is."""
     console = result_console()
     measured = f"{found.measured.bytes:,} of {found.measured.of:,} test bytes"
     say(console, f"{found.corpus.name}: {measured}, {found.seconds:.0f} s in all")
@@ -104,6 +105,7 @@ def print_comparison(found: Findings) -> None:
         *(mix.sentence for mix in found.together),
         FIRST_SEEDS if found.together and found.several_seeds else "",
         *remarks(found),
+        reused(found),
     ]
     if found.ranking is not None:
         sentences.append(what_ranks_mean(found))

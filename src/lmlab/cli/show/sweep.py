@@ -8,8 +8,8 @@ from lmlab.measure.seeds import LEVEL
 from lmlab.models.registry import Way, kind_of
 from lmlab.page.numbers import bits, plus_minus
 from lmlab.sweeps import Cell, Difference, Sweep
-from lmlab.sweeps.cells import PERPLEXITY, Unit
 from lmlab.sweeps.grid import Point
+from lmlab.sweeps.table import PERPLEXITY, Unit
 from lmlab_derive.shared.console import result_console, say
 from lmlab_derive.shared.table import Column, print_table
 

@@ -1,24 +1,31 @@
-"""The sweep itself. It answers what one run per cell cannot: which differences are real?
+"""`sweep`: a comparison of the points of a grid, which says which differences are real.
 
-A job runs with one thread and a budget of steps or tokens, so that its numbers are the same whether jobs run one by one,
+Every run has one thread and a budget of steps or tokens, so that its numbers are the same whether runs are made one by one,
 side by side in processes, or on a cluster.
+
+    OUT/ NAME/ spec.json trained.json measured.json run/   for each point and seed
+         sweep.svg
+
+Folders of older versions, with result.json in the place of these records, are read too.
 """
 
 from __future__ import annotations
 
-import json
-import math
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmlab.comparison.text_to_measure import token_bytes
+from lmlab.comparison.choose_text import token_bytes
+from lmlab.comparison.entry_records import EntrySpec, TextChoice
+from lmlab.comparison.entry_store import MEASURED, SPEC, TRAINED, EntryStore
+from lmlab.comparison.executors import Executor, RayCluster, executor_of
+from lmlab.comparison.work import Outcome, Task, attempt
 from lmlab.config import Budget, Mistake, Stopped, make
-from lmlab.disk.files import made_folder, taken_by_a_file, write_atomically
+from lmlab.disk.files import made_folder, taken_by_a_file
 from lmlab.disk.locks import locked
 from lmlab.hardware.choice import choose_device
 from lmlab.interface import ContextPolicy
@@ -26,19 +33,23 @@ from lmlab.learn.settings import MOST_SEEDS, refuse_if_it_counts, training_confi
 from lmlab.measure.spread_sample import enough_history
 from lmlab.models.registry import Way, file_name, kind_of, language_model, model_class
 from lmlab.page.notebook import panel
-from lmlab.records import from_json, to_json
-from lmlab.sweeps import runners
+from lmlab.records import to_json
 from lmlab.sweeps.best_cell import best_by_validation, tied_with
-from lmlab.sweeps.cells import Cell, Unit, collect, unit_of
 from lmlab.sweeps.differences import Difference, differences
 from lmlab.sweeps.figure import draw
-from lmlab.sweeps.grid import HISTORY_BYTES, TOKENIZER, Job, Outcome, Point, grid, plan
+from lmlab.sweeps.grid import TOKENIZER, Point, grid, specs_of
+from lmlab.sweeps.older_results import RESULT, read_older_result
+from lmlab.sweeps.table import Cell, Unit, collect, error_of, unit_of
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
 from lmlab.text.tokenizers import plain_spec
 from lmlab_derive.shared import html
 
+TEST_BYTES = 120_000  # measured, spread over the test part: more would take longer than training does
+VALID_BYTES = 60_000  # likewise, of the validation part, by which the best cell is chosen
+HISTORY_BYTES = 2048  # read before each stretch that is measured, where no window that is asked for holds more
+OURS = (SPEC, TRAINED, MEASURED, RESULT, "run")  # what a run of a sweep may have in its folder
 Told = Callable[[Outcome], None]  # of every job that ends
 
 
@@ -117,6 +128,7 @@ def sweep(
     jobs: int = 1,
     ray: str | None = None,
     device: str = "cpu",
+    executor: str | None = None,
     watch: Told | None = None,
     progress: bool = False,
 ) -> Sweep:
@@ -125,11 +137,12 @@ def sweep(
     over: the axes, {"layers": [2, 4]} or ["layers=2,4"]: settings of the model or of the training loop, or the tokenizer.
     seeds: runs per cell; a model that counts has one, since it comes out the same with every seed.
     budget: of each run, in steps or tokens. settings, learning, tokenizer ("char" if None): what all points share.
-    jobs: processes side by side. ray: the address of a cluster; "local" starts one here.
+    jobs: processes side by side. ray: the address of a cluster; "local" starts one here. executor: instead of both, here,
+        processes:N or ray:ADDRESS.
     device: auto, cpu, cuda or mps. progress: say on stderr which runs have ended; watch: whoever wants to know, instead.
-    The same folder `out` (runs/sweep-MODEL-TEXT, if none is named) again goes on: results are kept there, failures are tried
-    again. Ctrl-C (or a polite kill that is made a KeyboardInterrupt) ends it with what there is; `left` of it then says how
-    many runs had no turn.
+    The same folder `out` (runs/sweep-MODEL-TEXT, if none is named) again goes on: nothing that is finished is trained or
+    measured again, and failures are tried again. Ctrl-C (or a polite kill that is made a KeyboardInterrupt) ends it with what
+    there is; `left` of it then says how many runs had no turn.
     """
     if not 1 <= seeds <= MOST_SEEDS or jobs < 1:
         message = f"{{seeds}} is a whole number from 1 to {MOST_SEEDS}, and {{jobs}} one from 1 up"
@@ -141,7 +154,8 @@ def sweep(
             code="sweep-budget-of-time",
             budget="300steps",
         )
-    if ray is None:  # else it is for other machines to say
+    works = executor_of(executor or (f"processes:{jobs}" if ray is None else f"ray:{ray}"))
+    if not isinstance(works, RayCluster):  # else it is for other machines to say
         choose_device(device)
     language_model(model)
     refuse_if_it_counts(model, learning=learning)
@@ -164,44 +178,44 @@ def sweep(
             test=None,
         )
     folder = Path("runs") / f"sweep-{file_name(model)}-{stem(text)}" if out is None else Path(out)
-    planned = plan(
+    runs = specs_of(
         model,
-        corpus.spec(),
+        corpus,
         points,
         fixed=fixed,
         learning=learned,
         tokenizer=spec,
         budget=str(budget),
         seeds=1 if kind_of(model).way is Way.COUNTS else seeds,
-        folder=folder,
         device=device,
-        history_bytes=history_for(corpus, [{TOKENIZER: spec, **fixed, **point} for point in points]),
     )
-    for job in planned:  # a value that cannot be is refused before anything runs
-        make(model_class(model).Config, job.settings, model)
-        training_config(budget, job.seed, job.learning)
+    for _, asked in runs.values():  # a value that cannot be is refused before anything runs
+        make(model_class(model).Config, asked.settings, model)
+        training_config(budget, asked.seed, asked.learning)
+    history = history_for(corpus, [{TOKENIZER: spec, **fixed, **point} for point in points])
     with _claimed(folder):
-        outcomes = run_jobs(planned, processes=jobs, ray=ray, watch=watch or (tell if progress else None))
-        if len({outcome.measured for outcome in outcomes.values() if outcome.measured is not None}) > 1:
+        tasks = tasks_of([asked for _, asked in runs.values()], corpus, folder.resolve(), history)
+        outcomes = run_tasks(tasks, works, watch or (tell if progress else None))
+        cells = collect({name: point for name, (point, _) in runs.items()}, outcomes)
+        if len({cell.measured for cell in cells if cell.measured is not None}) > 1:
             raise Mistake(
                 f"{folder} holds results that were measured on other bytes; name a new folder with {{out}}",
                 code="sweep-of-other-bytes",
                 out=None,
             )
-        cells = collect(points, outcomes, planned)
         figure = html.write(folder / "sweep.svg", draw(cells))
     return Sweep(
         model=model,
         cells=cells,
         differences=differences(cells),
-        runs=len(planned),
+        runs=len(runs),
         figure=figure,
         best=best_by_validation(cells),
     )
 
 
 def history_for(corpus: Corpus, asked: Sequence[Point]) -> int:
-    """Bytes that all jobs read before each stretch: as many as the longest window that is asked for holds."""
+    """Bytes that all runs read before each stretch: as many as the longest window that is asked for holds."""
     part = corpus.test if corpus.test.bytes else corpus.valid
     windows = [
         (ContextPolicy.last(settings["context"]), token_bytes(part, settings[TOKENIZER]))
@@ -230,28 +244,37 @@ def _claimed(folder: Path) -> Iterator[None]:
         yield
 
 
-def tell(outcome: Outcome) -> None:
-    """A line on stderr for a run that ended."""
-    found = f"failed: {outcome.error}" if outcome.error else f"{outcome.bits_per_byte:.4f} bits per byte"
-    print(f"{Path(outcome.job.out).name}: {found}", file=sys.stderr, flush=True)
+def tasks_of(specs: Sequence[EntrySpec], corpus: Corpus, folder: Path, history_bytes: int) -> list[Task]:
+    """What is to be done for each run: train it with one thread, and measure it; the validation part too, if there is one."""
+    part = corpus.test if corpus.test.bytes else corpus.valid
+    text = TextChoice(part=part.name, bytes=TEST_BYTES, history_bytes=history_bytes)
+    by_validation = TextChoice(part="valid", bytes=VALID_BYTES, history_bytes=history_bytes)
+    written = corpus.spec()
+    return [
+        Task(
+            spec=spec,
+            corpus=written,
+            records=str(folder / spec.name),
+            run=str(folder / spec.name / "run"),
+            text=text,
+            validation=by_validation if corpus.valid.bytes else None,
+            seed=spec.seed,
+            threads=1,
+        )
+        for spec in specs
+    ]
 
 
-def run_jobs(
-    jobs: Sequence[Job], *, processes: int = 1, ray: str | None = None, watch: Told | None = None
-) -> dict[str, Outcome]:
-    """Run every job that has no result yet; returns outcomes by job folder. A job that fails does not stop the others.
-
-    A result is kept in the job's folder. A failure is not: the next sweep of the same folder tries again.
-    """
-    known = {job.out: _known(job) for job in jobs}
-    found = {out: outcome for out, outcome in known.items() if outcome is not None}
-    missing = [job for job in jobs if job.out not in found]
-    runner = runners.on_ray(missing, ray) if ray is not None else runners.in_processes(missing, processes)
+def run_tasks(tasks: Sequence[Task], executor: Executor, watch: Told | None = None) -> dict[str, Outcome]:
+    """Bring every run to its end that is not there yet; returns outcomes by name. One that fails does not stop the others."""
+    found = {task.spec.name: outcome for task in tasks if (outcome := finished(task)) is not None}
+    missing = [task for task in tasks if task.spec.name not in found]
+    for task in missing:
+        _store(task).write_spec(task.spec)
     try:
-        for outcome in runner:
-            found[outcome.job.out] = outcome
-            if not outcome.error:  # written here, because a cluster's machine may have other disks
-                write_atomically(_result_path(outcome.job), json.dumps(to_json(outcome), indent=2).encode())
+        for outcome in executor.run(missing, attempt):
+            found[outcome.name] = outcome
+            _store(outcome.task).take(outcome.trained, outcome.measured)
             if watch is not None:
                 watch(outcome)
     except KeyboardInterrupt:
@@ -260,53 +283,41 @@ def run_jobs(
     return found
 
 
-def _result_path(job: Job) -> Path:
-    return Path(job.out) / "result.json"
+def finished(task: Task) -> Outcome | None:
+    """What the records of a run say; None: it is not finished. An attempt at something else, unfinished, is cleared away."""
+    folder = Path(task.records)
+    if not folder.exists():
+        return None
+    if not folder.is_dir() or any(path.name not in OURS and path.name[0] != "." for path in folder.iterdir()):
+        raise Mistake(
+            f"{folder} is no attempt of this sweep; name a new folder with {{out}}",
+            code="sweep-attempt-unknown",
+            out=None,
+        )
+    older = read_older_result(folder, task)
+    store = _store(task)
+    spec, measured = (store.spec, store.measured) if older is None else (older.task.spec, older.measured)
+    if spec is None or to_json(spec) != to_json(task.spec):
+        if measured is None:
+            shutil.rmtree(folder)
+            return None
+        raise Mistake(
+            f"{folder} holds a result of other settings; name a new folder with {{out}}",
+            code="sweep-attempt-of-other-settings",
+            out=None,
+        )
+    if older is not None:
+        return older
+    same = measured is not None and measured.text == task.text
+    return Outcome(task=task, trained=store.trained, measured=measured) if same else None
 
 
-def _asked(job: Job) -> Job:
-    """The job without where its files lie, so that a sweep may be moved: of its text only the parts count."""
-    return replace(job, corpus=job.corpus["parts"], out="")
+def _store(task: Task) -> EntryStore:
+    return EntryStore(Path(task.records), Path(task.run))
 
 
-def _known(job: Job) -> Outcome | None:
-    """The result from before, if it belongs to exactly this job; an unfinished attempt is cleared away."""
-    path = _result_path(job)
-    if path.exists():
-        try:
-            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            raise Mistake(
-                f"{path} is damaged; delete {job.out} to train it again", code="sweep-attempt-damaged"
-            ) from None
-        if _asked(from_json(Job, found["job"])) != _asked(from_json(Job, json.loads(json.dumps(to_json(job))))):
-            raise Mistake(
-                f"{job.out} holds a result of other settings; name a new folder with {{out}}",
-                code="sweep-attempt-of-other-settings",
-                out=None,
-            )
-        return _with_infinities(from_json(Outcome, found), "valid_bits_per_byte" in found)
-    if (folder := Path(job.out)).exists():
-        if not folder.is_dir() or any(path.name != "run" and path.name[0] != "." for path in folder.iterdir()):
-            raise Mistake(
-                f"{folder} is no attempt of this sweep; name a new folder with {{out}}",
-                code="sweep-attempt-unknown",
-                out=None,
-            )
-        shutil.rmtree(folder)
-    return None
-
-
-def _with_infinities(outcome: Outcome, has_valid: bool) -> Outcome:
-    """JSON has null for what is infinite. has_valid: the validation part was measured, if there is one."""
-
-    def number(value: float | None) -> float:
-        return math.inf if value is None else value
-
-    has_valid = has_valid and outcome.job.corpus["parts"]["valid"]["bytes"] > 0
-    return replace(
-        outcome,
-        perplexity=number(outcome.perplexity),
-        bits_per_byte=number(outcome.bits_per_byte),
-        valid_bits_per_byte=number(outcome.valid_bits_per_byte) if has_valid else None,
-    )
+def tell(outcome: Outcome) -> None:
+    """A line on stderr for a run that ended."""
+    error = error_of(outcome)
+    bits = "" if outcome.measured is None else f"{outcome.measured.bits_per_byte:.4f} bits per byte"
+    print(f"{outcome.name}: {f'failed: {error}' if error else bits}", file=sys.stderr, flush=True)

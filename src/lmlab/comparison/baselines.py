@@ -1,4 +1,4 @@
-"""What general compressors make of the test text after seeing the training text: yardsticks in the same unit.
+"""Baselines: what general compressors make of the test text after seeing the training text, in the same unit as models.
 
 gzip and xz read from left to right, so having read `train` they need size(train + test) - size(train) bytes for `test`; how
 far they can look back is their own limit. zstd takes the training text as a dictionary. bzip2 sorts whole blocks and cannot
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from lmlab.comparison.findings import Yardstick
+from lmlab.comparison.findings import Baseline
 
 TRAIN_BYTES = 8 << 20  # of training text that is shown at most, the end of it: xz takes a second or more per megabyte
 TRIED_BYTES = 1 << 18  # shown at first, where not all may fit into the time
@@ -24,9 +24,9 @@ SLOWER = 1.7  # per byte, with a text that no cache holds
 LARGER = 2.0  # times as much must fit, or what was tried stands
 
 
-def measure_yardsticks(
+def run_baselines(
     train: bytes, test: bytes, seconds: float = math.inf, *, of_bytes: int | None = None
-) -> list[Yardstick]:
+) -> list[Baseline]:
     """gzip, bzip2, xz and zstd at strong settings, best last; shown as much of the end of `train` as fits into the seconds.
 
     of_bytes: of the whole training text, where `train` is only the end of it.
@@ -45,7 +45,7 @@ def measure_yardsticks(
     return _measured(train, test, of_bytes)
 
 
-def _measured(train: bytes, test: bytes, of_bytes: int) -> list[Yardstick]:
+def _measured(train: bytes, test: bytes, of_bytes: int) -> list[Baseline]:
     shown = f"{'all' if len(train) == of_bytes else 'the last'} {len(train):,} training bytes"
     compressors: list[tuple[str, str, Callable[[bytes, bytes], int]]] = [
         ("gzip", "shown the training text; remembers 32 kB", _gzip),
@@ -53,14 +53,14 @@ def _measured(train: bytes, test: bytes, of_bytes: int) -> list[Yardstick]:
         ("xz", f"shown {shown}; remembers them", _xz),
         ("zstd", f"{shown} as its dictionary", _zstd),
     ]
-    if importlib.util.find_spec("zstandard") is None:  # a torch of one's own, without the package: one yardstick fewer
+    if importlib.util.find_spec("zstandard") is None:  # a torch of one's own, without the package: one baseline fewer
         compressors.pop()
 
-    def measured(name: str, memory: str, size: Callable[[bytes, bytes], int]) -> Yardstick:
+    def measured(name: str, memory: str, size: Callable[[bytes, bytes], int]) -> Baseline:
         started = time.perf_counter()
         # where all of the test was just read, the end of both may pack into less than that of the training text alone
         bits = 8 * max(0, size(train, test)) / len(test)
-        return Yardstick(name=name, bits_per_byte=bits, seconds=time.perf_counter() - started, detail=memory)
+        return Baseline(name=name, bits_per_byte=bits, seconds=time.perf_counter() - started, detail=memory)
 
     with ThreadPoolExecutor() as pool:  # compressors leave the interpreter to others while they work
         return list(pool.map(lambda compressor: measured(*compressor), compressors))

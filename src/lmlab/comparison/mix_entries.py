@@ -1,6 +1,6 @@
-"""What the models of a comparison are worth together: the mix of those under one tokenizer, measured like each of them.
+"""Mixes the entries of a comparison under one tokenizer, and measures the mix like each of them.
 
-It stands apart from the ranks, since it had the time of all its parts.
+A mix stands apart from the ranks, since it had the time of all its parts.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import torch
 
-from lmlab.comparison.contender import Contender
-from lmlab.comparison.measure_all import Measuring
-from lmlab.comparison.mixes_found import MixedPart, Together
+from lmlab.comparison.compared_entry import ComparedEntry
+from lmlab.comparison.measure_run import measure_run
+from lmlab.comparison.mixes import EntryMix, MixedPart
 from lmlab.comparison.score_found import Score
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.mixing import FEWEST_TOKENS, ROWS, mix
@@ -31,8 +31,8 @@ TRIED = 1 / 8  # of as many validation tokens as were measured: to see which are
 WINDOW = 256  # of them that are read from a beginning
 
 
-def why_not_mixed(entries: Sequence[Contender]) -> str:
-    """Why there is too little text to fit the weights of a mix of these entries on, which are of one tokenizer; empty: none."""
+def why_not_mixed(entries: Sequence[ComparedEntry]) -> str:
+    """Why these entries, which are of one tokenizer, cannot be mixed: too little text to fit weights on. Empty: they can."""
     run = entries[0].runs[0]
     valid = run.corpus.valid
     tokens = tokenize(valid, run.tokenizer, stream_folder()).tokens if valid.bytes else 0
@@ -44,11 +44,11 @@ def why_not_mixed(entries: Sequence[Contender]) -> str:
     )
 
 
-def worth_mixing(entries: Sequence[Contender], time_s: float | None, device: str) -> list[Contender]:
-    """Those of these entries, which can be mixed, that there is time to mix, in their order; none where that is not two.
+def worth_mixing(entries: Sequence[ComparedEntry], time_s: float | None, device: str) -> list[ComparedEntry]:
+    """The entries that there is time to mix, in their order; none where that is not two. time_s: None: there is time for all.
 
-    Where there is not time for all, the validation part says which are the best, on tokens that all of them read: had the
-    test part a say in it, what the mix comes to there would be too good.
+    Where there is not time for all, the validation part says which are the best, on tokens that all of them read. If the
+    test part had a say in it, the mix would look too good there.
     """
     if time_s is None:
         return list(entries)
@@ -84,17 +84,20 @@ def _validation_nats(run: Run, tokens: int, device: str) -> float:
     return float(torch.cat(nats).mean(dtype=torch.float64))
 
 
-def mixed(entries: Sequence[Contender], measuring: Measuring, folder: Path, untried: Sequence[Contender]) -> Together:
-    """The mix of these entries, which can be mixed, saved in the folder and measured like them. untried: ranked beside them."""
-    best = min(entries, key=lambda entry: entry.seed_results[0].bits_per_byte)  # that it is held against
-    runs = [entry.runs[0] for entry in entries]
+def mixed(
+    entries: Sequence[ComparedEntry], folder: Path, *, device: str, seed: int, untried: Sequence[ComparedEntry]
+) -> EntryMix:
+    """Mix these entries, save the mix in the folder, and measure it as they are. untried: certified entries left out."""
+    best = min(entries, key=lambda entry: entry.seed_results[0].bits_per_byte)
     if folder.exists():
         shutil.rmtree(folder)  # made of what was there before
-    made = mix(runs, out=folder, device=measuring.device, tokens=max(FEWEST_TOKENS, best.scored.tokens))
-    result = measuring.result(made)
+    made = mix(
+        [entry.runs[0] for entry in entries], out=folder, device=device, tokens=max(FEWEST_TOKENS, best.scored.tokens)
+    )
+    result = measure_run(made, best.text, name=best.seed_results[0].data["name"], seed=seed, device=device)
     parts = zip(entries, made.record.inputs.parts, strict=True)
     saved = paired_difference(best.seed_results[0].scored, result.scored)
-    return Together(
+    return EntryMix(
         tokenizer=best.tokenizer,
         parts=tuple(MixedPart(name=entry.name, weight=part.weight) for entry, part in parts if part.weight),
         weighting=made.record.model.config["weighting"],

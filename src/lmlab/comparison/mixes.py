@@ -1,4 +1,4 @@
-"""What models are worth together, as a comparison keeps it and says it."""
+"""The mix of the entries of a comparison: its record, and what is said of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MixedPart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Together:
+class EntryMix:
     """The mix of entries under one tokenizer, which has no rank: it had the time of all its parts."""
 
     tokenizer: str
@@ -29,7 +29,7 @@ class Together:
     best: str  # the best of its parts by itself
     saved_bits_per_byte: float | None  # against that one; None where that is no finite number
     saved_interval: tuple[float, float] | None  # at 95%
-    untried: tuple[str, ...] = ()  # ranked entries that were not mixed with them, mostly for want of time
+    untried: tuple[str, ...] = ()  # certified entries that are not part of it, mostly for want of time
 
     @property
     def made_of(self) -> str:
@@ -44,7 +44,7 @@ class Together:
 
     @property
     def sentence(self) -> str:
-        """What they are worth together, and what that cost."""
+        """What the mix needs, and what its parts cost."""
         bits = "no finite number of" if self.result.bits_per_byte is None else f"{self.result.bits_per_byte:.4f}"
         certified = "" if self.result.certified else " (NOT certified)"
         if len(self._named) == 1:
@@ -61,7 +61,7 @@ class Together:
 
     @property
     def not_tried(self) -> str:
-        """Which ranked entries were not mixed with the others, to be read after what was found; empty: none."""
+        """Which certified entries were not mixed with the others, to be read after what was found; empty: none."""
         return f" Not tried in it: {', '.join(self.untried)}." if self.untried else ""
 
     @property
@@ -76,3 +76,17 @@ class Together:
         return (
             f"costs {number} more than {self.best} alone" if costs_more else f"saves {number} against {self.best} alone"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixRecord:
+    """What mixing the entries of one tokenizer came to: a mix, or why there is none.
+
+    of: the name and the hash of the weights of each entry that could be part of it, and `text`, the hash of what was read to
+    measure it. Where any of them changes, the entries are mixed again.
+    """
+
+    of: dict[str, str]
+    text: str
+    mix: EntryMix | None = None
+    why_not: str = ""

@@ -1,0 +1,156 @@
+"""The records of one entry on disk, beside the run that they are about."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lmlab.comparison.close_look import CloseLook
+from lmlab.comparison.entry_records import EntrySpec, MeasuredEntry, TrainedEntry
+from lmlab.comparison.kept_scores import read_result, write_scores
+from lmlab.config import Mistake
+from lmlab.disk.files import write_atomically
+from lmlab.learn.run import Run, load_run
+from lmlab.measure import Result, Spread
+from lmlab.records import from_json, to_json
+
+SPEC, TRAINED, MEASURED, LOOK, SCORES = "spec.json", "trained.json", "measured.json", "look.json", "scores.safetensors"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class EntryStore:
+    """Reads and writes the records of one entry. records: their folder; run_folder: that of its run.
+
+    What is read is kept in memory, so that a model that was trained here need not be read from disk to be measured.
+    """
+
+    records: Path
+    run_folder: Path
+
+    @property
+    def has_run(self) -> bool:
+        """Whether training began: a run is in its folder."""
+        return any((self.run_folder / name).exists() for name in ("run.json", "config.json"))
+
+    @cached_property
+    def run(self) -> Run:
+        """The run, as it was when this was first asked."""
+        return load_run(self.run_folder)
+
+    def keep_run(self, run: Run) -> None:
+        """Take this run, whose model is in memory, in the place of the one on disk."""
+        self.__dict__["run"] = run
+
+    @property
+    def spec(self) -> EntrySpec | None:
+        """What was asked; None: nothing has begun."""
+        return self._read(SPEC, EntrySpec)
+
+    @property
+    def trained(self) -> TrainedEntry | None:
+        """What was trained; None: it has not come to its end, or the run was trained for longer since."""
+        found = self._read(TRAINED, TrainedEntry)
+        if found is None or not self.has_run:
+            return found  # a run on another machine left its records alone
+        return found if self.run.record.model.sha256 == found.weights_sha256 else None
+
+    @property
+    def measured(self) -> MeasuredEntry | None:
+        """What was measured of these weights, on whatever text."""
+        trained, found = self.trained, self._read(MEASURED, MeasuredEntry)
+        same = trained is not None and found is not None and found.weights_sha256 == trained.weights_sha256
+        return found if same else None
+
+    @property
+    def look(self) -> CloseLook | None:
+        """The close look at the text that was measured."""
+        return None if self.measured is None else self._read(LOOK, CloseLook)
+
+    def result(self, chosen: Spread) -> Result:
+        """The result of what was measured, on the text that it was measured on."""
+        measured = self.measured
+        assert measured is not None, "only a measured entry has a result"
+        if SCORES not in self._in_memory:
+            self._in_memory[SCORES] = read_result(self.records / SCORES, measured, chosen, self.run.tokenizer)
+        result: Result = self._in_memory[SCORES]
+        return result
+
+    def write_spec(self, spec: EntrySpec) -> None:
+        """Write what is asked, before anything of it is done."""
+        self._write(SPEC, spec)
+
+    def write_trained(self, trained: TrainedEntry) -> None:
+        """Write that training came to its end."""
+        self._write(TRAINED, trained)
+
+    def write_measured(self, measured: MeasuredEntry) -> None:
+        """Write a result; a close look at another one goes first."""
+        self._drop(LOOK)
+        self._write(MEASURED, measured)
+
+    def write_result(self, result: Result) -> str:
+        """Write the scores of a result, and return the hash of their file. The record of the result is written after them."""
+        self._drop(MEASURED)  # it would name a file that is no more
+        sha256 = write_scores(self.records / SCORES, result.scored)
+        self._in_memory[SCORES] = result
+        return sha256
+
+    def write_look(self, look: CloseLook, *, keep: bool = True) -> None:
+        """Write what a close look showed. keep: False: it is not as long as it should be, and is only kept in memory."""
+        if keep:
+            write_record(self.records / LOOK, look)
+        self._in_memory[LOOK] = look
+
+    def take(self, trained: TrainedEntry | None, measured: MeasuredEntry | None) -> None:
+        """Take in what another process made; its records are written here where it had other disks."""
+        self.__dict__.pop("run", None)
+        self._in_memory.clear()
+        if trained is not None and self.trained is None:
+            self.write_trained(trained)
+        if measured is not None and self.measured is None:
+            self.write_measured(measured)
+
+    @cached_property
+    def _in_memory(self) -> dict[str, Any]:
+        return {}
+
+    def _read(self, name: str, kind: type[T]) -> T | None:
+        if name not in self._in_memory:
+            found = read_record(self.records / name, kind)
+            if found is None:
+                return None
+            self._in_memory[name] = found
+        record: T = self._in_memory[name]
+        return record
+
+    def _write(self, name: str, record: Any) -> None:
+        write_record(self.records / name, record)
+        self._in_memory[name] = record
+
+    def _drop(self, name: str) -> None:
+        (self.records / name).unlink(missing_ok=True)
+        self._in_memory.pop(name, None)
+
+
+def write_record(path: Path, record: Any) -> None:
+    """Write a record as JSON, whole or not at all."""
+    write_atomically(path, json.dumps(to_json(record), indent=1, allow_nan=False).encode())
+
+
+def read_record(path: Path, kind: type[T]) -> T | None:
+    """A record from its file; None: there is no file. A Mistake where the file is damaged."""
+    try:
+        return from_json(kind, json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError, AttributeError, StopIteration):
+        raise Mistake(
+            f"{path} is damaged; delete it to do its part again, or name a new folder with {{out}}",
+            code="comparison-record-damaged",
+            out=None,
+        ) from None

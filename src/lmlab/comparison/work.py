@@ -1,0 +1,197 @@
+"""The work of one entry: train it, measure it, write its records. It runs in any process that sees the text."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lmlab.comparison.entry_records import EntrySpec, MeasuredEntry, TextChoice, TrainedEntry
+from lmlab.comparison.entry_store import EntryStore
+from lmlab.comparison.measure_run import measure_run
+from lmlab.comparison.score_found import Score
+from lmlab.config import in_one_line
+from lmlab.hardware.memory import PeakMemory
+from lmlab.hardware.openmp import set_threads
+from lmlab.learn.checkpoint import read_progress
+from lmlab.learn.going_on import resume
+from lmlab.learn.onlookers import Watch
+from lmlab.learn.pace import Timings
+from lmlab.learn.run import Run
+from lmlab.learn.train import train
+from lmlab.measure import Spread, score_part
+from lmlab.measure.counted import count_within
+from lmlab.text.corpus import Corpus
+from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """An entry and how far it is to be brought: trained, or, where a text is named, measured on it too."""
+
+    spec: EntrySpec
+    corpus: Mapping[str, Any]  # Corpus.spec()
+    records: str  # the folder of its records
+    run: str  # the folder of its run
+    text: TextChoice | None = None  # None: it is only trained
+    validation: TextChoice | None = None  # None: the validation part is not measured
+    keep_scores: bool = False
+    seed: int = 0  # of the places that the certificate looks at
+    threads: int | None = None  # None: as many as the process has
+    on_cpu: bool = False  # measure there, whatever device was asked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of a task: records, or an error."""
+
+    task: Task
+    trained: TrainedEntry | None = None
+    measured: MeasuredEntry | None = None
+    error: str = ""
+
+    @property
+    def name(self) -> str:
+        """Of the entry."""
+        return self.task.spec.name
+
+
+@dataclass(kw_only=True)
+class Shared:
+    """What the tasks of one process have in common, so that it is made once."""
+
+    corpus: Corpus
+    timings: Timings = field(default_factory=Timings)
+    store_of: Callable[[Task], EntryStore] = lambda task: EntryStore(Path(task.records), Path(task.run))
+    watch_of: Callable[[str], Watch | None] = lambda name: None  # by the name of the entry
+    tokenizers: dict[str, Tokenizer] = field(default_factory=dict)
+    texts: dict[TextChoice, Spread] = field(default_factory=dict)
+
+    def tokenizer(self, spec: str) -> Tokenizer:
+        """Made for the training part."""
+        if spec not in self.tokenizers:
+            self.tokenizers[spec] = train_tokenizer(spec, self.corpus.train.pieces())
+        return self.tokenizers[spec]
+
+    def text(self, choice: TextChoice) -> Spread:
+        """The bytes of a choice."""
+        if choice not in self.texts:
+            self.texts[choice] = choice.spread(self.corpus)
+        return self.texts[choice]
+
+
+def trained_record(run: Run, *, seconds: float, peak_memory_bytes: int = 0) -> TrainedEntry:
+    """The record of a run that came to its end; a Mistake where it has learned nothing."""
+    result, sha256 = run.that_learned().record.result, run.record.model.sha256
+    assert sha256 is not None, "a run that came to its end has weights"
+    said = str(result.undertrained or result.on_calibration or result.message)
+    return TrainedEntry(
+        status=run.status,
+        weights_sha256=sha256,
+        seconds=seconds,
+        peak_memory_bytes=peak_memory_bytes,
+        message=said and f"{run.record.model.name}: {said}",
+    )
+
+
+def attempt(task: Task, shared: Shared | None = None) -> Outcome:
+    """Bring an entry as far as its task says; what fails is an outcome, and no other entry suffers from it.
+
+    Records that are on disk are not made again. Only being stopped ends more than this task.
+    """
+    if task.threads is not None:
+        set_threads(task.threads)  # sums in the same order everywhere
+    try:
+        shared = shared or Shared(corpus=Corpus.from_spec(dict(task.corpus)))
+        return _Work(task, shared).done()
+    except Exception as error:  # whatever a model does, the others go on
+        return Outcome(task=task, error=in_one_line(error))
+
+
+@dataclass
+class _Work:
+    task: Task
+    shared: Shared
+
+    @cached_property
+    def store(self) -> EntryStore:
+        return self.shared.store_of(self.task)
+
+    def done(self) -> Outcome:
+        trained = self.store.trained
+        if trained is None:
+            trained = self._trained()
+            self.store.write_trained(trained)
+        if self.task.text is None:
+            return Outcome(task=self.task, trained=trained)
+        measured, text = self.store.measured, self.shared.text(self.task.text)
+        if measured is None or measured.read_sha256 != text.part.sha256:
+            measured = self._measured(trained, self.task.text)
+            self.store.write_measured(measured)
+        return Outcome(task=self.task, trained=trained, measured=measured)
+
+    def _trained(self) -> TrainedEntry:
+        started, before_s = time.perf_counter(), 0.0
+        with PeakMemory() as memory:
+            if self.store.has_run:
+                run = self.store.run
+                spent = read_progress(run.checkpoint) if run.status == "unfinished" else run.record.result
+                before_s = 0.0 if spent is None else spent.seconds
+                run = resume(run, watch=self.shared.watch_of(self.task.spec.name))
+            else:
+                run = self._begun()
+            self.store.keep_run(run)
+        if run.status == "unfinished":
+            raise KeyboardInterrupt
+        seconds = before_s + time.perf_counter() - started
+        return trained_record(run, seconds=seconds, peak_memory_bytes=memory.peak_bytes)
+
+    def _begun(self) -> Run:
+        """A new run, in the place of what a kill in its first moments left."""
+        spec = self.task.spec
+        shutil.rmtree(self.store.run_folder, ignore_errors=True)
+        return train(
+            spec.model,
+            self.shared.corpus,
+            out=self.store.run_folder,
+            tokenizer=self.shared.tokenizer(spec.tokenizer),
+            budget=spec.budget,
+            seed=spec.seed,
+            settings=spec.settings,
+            learning=spec.learning,
+            device=spec.device,
+            timings=self.shared.timings,
+            watch=self.shared.watch_of(spec.name),
+        )
+
+    def _measured(self, trained: TrainedEntry, choice: TextChoice) -> MeasuredEntry:
+        started, text, run = time.perf_counter(), self.shared.text(choice), self.store.run
+        device = "cpu" if self.task.on_cpu else self.task.spec.device
+        with PeakMemory() as memory:
+            valid_bits = self._validation(device)
+            result = measure_run(run, text, name=self.shared.corpus.name, seed=self.task.seed, device=device)
+            scores_sha256 = self.store.write_result(result) if self.task.keep_scores else ""
+        return MeasuredEntry(
+            weights_sha256=trained.weights_sha256,
+            text=choice,
+            read_sha256=text.part.sha256,
+            result=Score(result.to_json()),
+            seconds=time.perf_counter() - started,
+            peak_memory_bytes=memory.peak_bytes,
+            scores_sha256=scores_sha256,
+            on_cpu=self.task.on_cpu,
+            validated=valid_bits is not None,
+            valid_bits_per_byte=valid_bits,
+        )
+
+    def _validation(self, device: str) -> float | None:
+        """Bits per byte of the validation part with the weights that were kept; None where it is not asked for."""
+        if self.task.validation is None:
+            return None
+        text, run = self.shared.text(self.task.validation), self.store.run
+        read = score_part(run.load(device), run.tokenizer, text.part)
+        return count_within(run.tokenizer, read, text).bits_per_byte
