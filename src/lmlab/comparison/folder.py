@@ -171,7 +171,7 @@ def _plan(path: Path) -> Plan | None:
         document["terms"].setdefault("each", None if each_s is None else str(Budget(seconds=each_s)))
         plan = from_json(Plan, document)
         return replace(plan, began=plan.began or plan.train_s is not None)
-    except (TypeError, KeyError, AttributeError):  # it is JSON, and no plan
+    except (ValueError, TypeError, KeyError, AttributeError):  # it is JSON, and no plan
         raise _damaged(path / PLAN) from None
 
 
