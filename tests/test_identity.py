@@ -24,7 +24,7 @@ def test_the_hash_kept_with_a_run_is_that_of_its_model(name: str, small_text: Pa
 
 def test_a_hash_of_other_settings_or_other_weights_is_not_believed(small_text: Path, tmp_path: Path) -> None:
     lmlab.train("bag", small_text, out=tmp_path / "run")
-    path = tmp_path / "run" / "config.json"
+    path = tmp_path / "run" / "run.json"
     record = json.loads(path.read_text())
     changes = [{"config": {**record["model"]["config"], "k": 0.75}}, {"sha256": "0" * 64}, {"identity": None}]
     for change in changes:

@@ -153,7 +153,11 @@ SENTENCES = {  # by command: the code of the mistake, and what is printed
     ),
     "eval full": (
         "folder-is-no-run",
-        "full is not a run: it has no config.json",
+        "full is not a run: it has no run.json",
+    ),
+    "eval foreign": (
+        "folder-of-huggingface",
+        "foreign is a Hugging Face folder (gpt2), not a run of lmlab; for its parameters type: lmlab count foreign/config.json",
     ),
     "eval run --part tests": (
         "part-unknown",
@@ -298,6 +302,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "dir").mkdir()
     (folder / "full").mkdir()
     (folder / "full" / "notes.txt").write_text("mine")
+    (folder / "foreign").mkdir()
+    (folder / "foreign" / "config.json").write_text('{"model_type": "gpt2"}')
     lab.train("ngram", folder / "small.txt", out=folder / "run")
     return folder
 

@@ -190,7 +190,7 @@ def edit_json(path: Path, change: Callable[[dict], object]) -> None:
     ],
 )
 def test_a_damaged_run_is_recognised(lmlab: Lmlab, run_folder: Path, damage: str) -> None:
-    weights, config = run_folder / "model.safetensors", run_folder / "config.json"
+    weights, config = run_folder / "model.safetensors", run_folder / "run.json"
     if damage == "truncated weights":
         weights.write_bytes(weights.read_bytes()[:-10])
     elif damage == "no weights":
@@ -219,7 +219,7 @@ def test_weights_that_do_not_fit_the_settings_are_one_line_without_the_words_of_
     lmlab: Lmlab, small_text: Path
 ) -> None:
     assert lmlab("train", "gpt", small_text, "--out", "run", *TINY)[0] == 0
-    config = Path("run/config.json")
+    config = Path("run/run.json")
     edit_json(config, lambda saved: saved["model"]["config"].update(width=64))
     fits = "these are no weights of such a"
     refused(lmlab("eval", "run"), fits, "278×32, where 278×64 is", "and 7 more are wrong")
@@ -236,7 +236,7 @@ def test_going_on_with_a_run_that_forgot_its_sizes_is_one_line(
     with monkeypatch.context() as patch:
         patch.setattr("lmlab.learn.loop.interruptible", stopped)
         lmlab("train", "gpt", small_text, "--out", "run", *TINY)
-    config = Path("run/config.json")
+    config = Path("run/run.json")
     edit_json(config, lambda saved: saved["model"]["config"].update(width=64))
     refused(lmlab("train", "--resume", "--out", "run"), "checkpoint-does-not-fit-record", "278×32")
     edit_json(config, lambda saved: saved["model"]["config"].pop("width"))
@@ -275,7 +275,7 @@ def test_a_full_disk_leaves_what_was_there(lmlab: Lmlab, small_text: Path, monke
 
 
 def test_an_unfinished_run_says_how_to_finish_it(lmlab: Lmlab, run_folder: Path) -> None:
-    edit_json(run_folder / "config.json", lambda saved: saved["result"].update(status="unfinished"))
+    edit_json(run_folder / "run.json", lambda saved: saved["result"].update(status="unfinished"))
     refused(lmlab("eval", run_folder), "--resume")
 
 
@@ -414,9 +414,9 @@ def test_help_says_where_a_run_is_saved(lmlab: Lmlab, monkeypatch: pytest.Monkey
 )
 def test_a_run_goes_on_as_it_began_or_not_at_all(lmlab: Lmlab, small_text: Path, option: list[str]) -> None:
     assert lmlab("train", "gpt", small_text, "--out", "run", "--seed", 7, *TINY)[0] == 0
-    before = Path("run/config.json").read_bytes()
+    before = Path("run/run.json").read_bytes()
     refused(lmlab("train", "--resume", "--out", "run", *option), option[0], "leave")
-    assert Path("run/config.json").read_bytes() == before
+    assert Path("run/run.json").read_bytes() == before
     again = lmlab("train", "gpt", small_text.name, "--out", "run", "--resume", "--seed", 7, *TINY)
     assert again[0] == 0, again
 

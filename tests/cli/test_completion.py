@@ -46,5 +46,5 @@ def completed(lmlab: Lmlab, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 )
 def test_what_was_begun_is_completed(completed: Callable[[str], list[str]], line: str, found: list[str]) -> None:
     Path("runs/mine").mkdir(parents=True)
-    Path("runs/mine/config.json").write_text("{}")
+    Path("runs/mine/run.json").write_text("{}")
     assert completed(line) == found

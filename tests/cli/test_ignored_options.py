@@ -87,5 +87,5 @@ def test_a_line_of_prompts_that_is_no_json_is_refused_before_anything_is_written
         "prompt-line-not-json",
         "line 2 of prompts.jsonl",
     )
-    Path("run/config.json").write_text("[" * 100_000)
-    refused(lmlab("generate", "run"), "config.json is damaged")
+    Path("run/run.json").write_text("[" * 100_000)
+    refused(lmlab("generate", "run"), "run.json is damaged")

@@ -127,7 +127,7 @@ def test_each_and_shares_say_how_long_models_train(lmlab: Lmlab, small_text: Pat
     document = json.loads(out)
     assert document["shares"] == {"gru": 2.0, "bigram": 1.5, "feedforward": 1.0}
     asked = {
-        folder.name.partition("-")[0]: json.loads((folder / "config.json").read_text())["training"]["budget"]
+        folder.name.partition("-")[0]: json.loads((folder / "run.json").read_text())["training"]["budget"]
         for folder in Path("out/models").iterdir()
     }
     assert {name: asked[name] for name in ("bigram", "feedforward", "gru")} == {

@@ -61,7 +61,7 @@ def test_formulas_can_be_had_as_latex(lmlab: Lmlab) -> None:
 def test_a_run_is_counted_as_it_stands(lmlab: Lmlab, small_text: Path) -> None:
     for model, budget in (("ngram", []), ("bigram", ["--budget", "1steps"])):
         assert lmlab("train", model, small_text, *budget, "--out", model, "--json")[0] == 0
-        trained = json.loads((Path(model) / "config.json").read_text())["model"]["parameters"]
+        trained = json.loads((Path(model) / "run.json").read_text())["model"]["parameters"]
         out = done(lmlab("count", f"./{model}", "--json"))
         assert json.loads(out)["parameters"] == trained
 
@@ -76,7 +76,7 @@ def test_a_model_that_counts_is_fitted_to_its_text(lmlab: Lmlab, small_text: Pat
 
 def test_what_is_fitted_to_a_text_is_what_training_on_it_makes(lmlab: Lmlab, small_text: Path) -> None:
     done(lmlab("train", "ngram", small_text, "--out", "made"))
-    trained = json.loads((Path("made") / "config.json").read_text())["model"]["parameters"]
+    trained = json.loads((Path("made") / "run.json").read_text())["model"]["parameters"]
     assert json.loads(done(lmlab("count", "ngram", small_text, "--json")))["parameters"] == trained
 
 

@@ -124,7 +124,7 @@ def test_documents_shorter_than_a_window_cost_what_their_windows_cost(
 
 def test_train_its_page_and_count_say_the_same(lmlab: Lmlab, small_text: Path) -> None:
     out = done(lmlab("train", "bigram", small_text, "--budget", "5steps", "--out", "run", "--device", "cpu"))
-    found = json.loads(Path("run/config.json").read_text())
+    found = json.loads(Path("run/run.json").read_text())
     counts = json.loads(lmlab("count", "run", "--json")[1])
     per_token = (counts["forward"] + counts["backward"]) / counts["length"]
     flops = found["result"]["training_flops"]
@@ -139,7 +139,7 @@ def test_train_its_page_and_count_say_the_same(lmlab: Lmlab, small_text: Path) -
 def test_a_run_that_counts_or_is_older_is_counted_when_it_is_asked(small_text: Path, tmp_path: Path) -> None:
     assert lmlab.train("bag", small_text, out=tmp_path / "bag").training_flops is None
     run = lmlab.train("bigram", small_text, out=tmp_path / "run", budget="2steps", device="cpu")
-    written = json.loads((tmp_path / "run/config.json").read_text())
+    written = json.loads((tmp_path / "run/run.json").read_text())
     known = written["result"].pop("training_flops")
-    (tmp_path / "run/config.json").write_text(json.dumps(written))
+    (tmp_path / "run/run.json").write_text(json.dumps(written))
     assert lmlab.load(tmp_path / "run").training_flops == pytest.approx(known) == run.training_flops

@@ -60,6 +60,7 @@ def test_the_same_on_a_real_text_of_four_thousand_tokens(name: str, bench_data: 
 def test_a_run_of_the_first_format_is_opened_with_the_same_numbers(runs: dict[str, Path], tmp_path: Path) -> None:
     shutil.copytree(runs["gpt"], tmp_path / "old")
     path = tmp_path / "old" / "config.json"
+    (tmp_path / "old" / "run.json").rename(path)
     new = json.loads(path.read_text())
     result = {key: value for key, value in new["result"].items() if value is not None}
     old = {"format": 1, "lmlab": "0.1.0", "status": result.pop("status"), "model": new["model"]}
@@ -72,14 +73,14 @@ def test_a_run_of_the_first_format_is_opened_with_the_same_numbers(runs: dict[st
 @pytest.mark.parametrize("verb", ["explain", "explain_attention", "explain_heads", "explain_gates", "explain_search"])
 def test_a_run_that_this_version_cannot_open_says_so(verb: str, runs: dict[str, Path], tmp_path: Path) -> None:
     shutil.copytree(runs["gpt"], tmp_path / "other")
-    path = tmp_path / "other" / "config.json"
+    path = tmp_path / "other" / "run.json"
     record = json.loads(path.read_text())
     path.write_text(json.dumps(record | {"format": 9}))
     with mistake("record-of-another-version"):
         getattr(lmlab, verb)(tmp_path / "other", "the cat")
     record["model"]["config"]["width"] = 32  # weights of another shape than the settings say
     path.write_text(json.dumps(record))
-    with pytest.raises(Mistake, match="does not fit its config"):
+    with pytest.raises(Mistake, match="does not fit its record"):
         getattr(lmlab, verb)(tmp_path / "other", "the cat")
 
 

@@ -98,7 +98,7 @@ def test_what_cannot_be_explained_is_said_in_one_line(runs: dict[str, Path], tmp
         lmlab.explain([], "text")
     old = tmp_path / "old"
     old.mkdir()
-    (old / "config.json").write_text('{"format": 0}')
+    (old / "run.json").write_text('{"format": 0}')
     with mistake("record-of-another-version"):
         lmlab.explain(old, "text")
 

@@ -21,7 +21,7 @@ SETTINGS = {"layers": 1, "width": 32, "heads": 2, "context": 32}
 def train_or_go_on(text: str, out: Path) -> None:
     """As `lmlab train --resume` does: go on if there is something to go on with."""
     set_threads(1)
-    if (out / "config.json").exists():
+    if (out / "run.json").exists():
         lmlab.resume(out)
     else:
         lmlab.train("gpt", text, out=out, budget="60steps", settings=SETTINGS, learning={"rows": 8}, device="cpu")

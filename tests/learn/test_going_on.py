@@ -62,7 +62,7 @@ def test_before_anything_was_validated_the_last_weights_are_used(
 
 def test_a_run_that_has_learned_nothing_yet_says_how_to_train_it(small_text: Path, tmp_path: Path) -> None:
     gpt(small_text, tmp_path / "run", budget="2steps")
-    path = tmp_path / "run" / "config.json"  # as a kill before the first checkpoint leaves it
+    path = tmp_path / "run" / "run.json"  # as a kill before the first checkpoint leaves it
     begun = json.loads(path.read_text())
     path.write_text(json.dumps(begun | {"result": {"status": "unfinished"}}))
     with mistake("nothing-learned-yet"):
@@ -114,7 +114,7 @@ def test_looks_at_validation_take_their_share_of_what_was_added_alone(
 ) -> None:
     """The seconds of a long run before would allow any number of them."""
     run = gpt(small_text, tmp_path / "run", budget="0.3s", learning={**FEW, "validations": 1})
-    path, before = run.folder / "config.json", len(run.metrics)
+    path, before = run.folder / "run.json", len(run.metrics)
     record = json.loads(path.read_text())
     record["result"]["seconds"] = 10_000.0
     path.write_text(json.dumps(record))

@@ -81,7 +81,7 @@ def test_a_run_goes_on_as_it_began(
         watch=InterruptAt(5),
     )  # fmt: skip
     assert run.status == "unfinished"
-    path = run.folder / "config.json"
+    path = run.folder / "run.json"
     record = json.loads(path.read_text())
     assert record["training"]["chosen"]["turns"] == (budget == "2s")
     if kept == "without turns":

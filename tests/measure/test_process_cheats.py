@@ -42,7 +42,7 @@ def texts_of(folder: Path) -> dict[str, Any]:
 def as_another(run: Run, name: str, folder: Path, **config: object) -> Run:
     """The same run, which says that it is of another kind."""
     shutil.copytree(run.folder, folder / "run", dirs_exist_ok=True)
-    path = folder / "run" / "config.json"
+    path = folder / "run" / "run.json"
     record = json.loads(path.read_text())
     record["model"] |= {"name": name, "config": record["model"]["config"] | config}
     path.write_text(json.dumps(record))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import settings_of
+from lmlab.learn.run_folder import record_file
 from lmlab.models import registry
 
 ACTIONS = ("neighbours", "analogy", "map", "save")  # what `lmlab vectors` is asked for
@@ -42,7 +43,7 @@ def texts(incomplete: str) -> list[str]:
 def runs(incomplete: str) -> list[str]:
     """Folders that hold a run, and folders on the way to one."""
     folders = [path for path in _paths(incomplete) if Path(path).is_dir()]
-    return [path if (Path(path) / "config.json").exists() else f"{path}/" for path in folders]
+    return [path if record_file(Path(path)) else f"{path}/" for path in folders]
 
 
 def settings(ctx: Any, incomplete: str) -> list[str]:

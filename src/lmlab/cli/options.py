@@ -17,7 +17,7 @@ import typer
 
 from lmlab.cli import completion
 from lmlab.config import Budget, Caution, Mistake, Note, checked_seed
-from lmlab.learn.run_folder import config_file
+from lmlab.learn.run_folder import required_record_file
 from lmlab.models.registry import kind_of, trainable_kind
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ P = ParamSpec("P")
 
 def checked_run(folder: Path) -> Path:
     """The folder of a run; a Mistake if it is none, before torch is imported."""
-    config_file(Path(folder))
+    required_record_file(Path(folder))
     return folder
 
 

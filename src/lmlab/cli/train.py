@@ -15,6 +15,7 @@ from lmlab.config import Aside, Budget, Mistake, an, parse_settings
 from lmlab.disk.files import as_typed
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.interrupt import exit_code
+from lmlab.learn.run_folder import record_file
 from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
 from lmlab.page.numbers import short
@@ -150,7 +151,7 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
             resume=True,
             out="RUN",
         )
-    if not (out / "config.json").exists():
+    if record_file(out) is None:
         if model is None or more:
             raise Mistake(
                 f"{out} holds no run to go on with; name a model to train: {', '.join(registry.trainable())}",

@@ -14,6 +14,7 @@ from lmlab.comparison.kept_scores import read_result, write_scores
 from lmlab.config import Mistake
 from lmlab.disk.files import write_atomically
 from lmlab.learn.run import Run, load_run
+from lmlab.learn.run_folder import record_file
 from lmlab.measure import Result, Spread
 from lmlab.records import from_json, to_json
 
@@ -35,7 +36,7 @@ class EntryStore:
     @property
     def has_run(self) -> bool:
         """Whether training began: a run is in its folder."""
-        return any((self.run_folder / name).exists() for name in ("run.json", "config.json"))
+        return record_file(self.run_folder) is not None
 
     @cached_property
     def run(self) -> Run:

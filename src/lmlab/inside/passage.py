@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmlab.config import Mistake, Note
+from lmlab.learn.run_folder import record_file
 from lmlab.page import numbers
 from lmlab.text.corpus import read
 from lmlab.text.files_and_folders import SUFFIXES, gather, strings
@@ -45,7 +46,7 @@ def passage(text: str | Path | None, run: Run, own_bytes: int = OWN_BYTES) -> Pa
     """
     if text is None:
         return _of_run(run, own_bytes)
-    if isinstance(text, str) and _is_file(f"{text}/config.json"):
+    if isinstance(text, str) and _is_run(text):
         raise Mistake(
             f"{text} is a run, where a text is wanted; give a few words in quotes, or a file", code="text-is-a-run"
         )
@@ -90,6 +91,13 @@ def _is_file(text: str) -> bool:
     try:
         return Path(text).is_file()
     except (OSError, ValueError):  # longer than a file's name can be, or with a zero byte in it
+        return False
+
+
+def _is_run(text: str) -> bool:
+    try:
+        return record_file(Path(text)) is not None
+    except (OSError, ValueError):
         return False
 
 

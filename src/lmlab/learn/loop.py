@@ -365,7 +365,7 @@ class Trainer:
         try:
             if wrong := misfit({name: p.shape for name, p in self.model.named_parameters()}, groups["weights"]):
                 raise Mistake(
-                    f"{self.checkpoint_path} does not fit the config.json of this run: {wrong}; train again",
+                    f"{self.checkpoint_path} does not fit the record of this run: {wrong}; train again",
                     code="checkpoint-does-not-fit-record",
                 )
             if self.earlier is None and not self.progress.has_learned:

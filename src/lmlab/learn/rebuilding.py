@@ -29,13 +29,13 @@ def rebuilt(folder: Path, record: Record, vocab_size: int, tensors: Mapping[str,
         raise
     except KeyError as name:
         raise Mistake(
-            f"what {folder} has learned does not fit its config.json: {name} is missing",
+            f"what {folder} has learned does not fit its record: {name} is missing",
             code="learned-state-incomplete",
         ) from None
     except (Mistake, RuntimeError, TypeError) as error:
         first = str(error).splitlines()[0]
         raise Mistake(
-            f"what {folder} has learned does not fit its config.json: {first}", code="learned-state-does-not-fit"
+            f"what {folder} has learned does not fit its record: {first}", code="learned-state-does-not-fit"
         ) from None
     return saved
 
@@ -68,5 +68,5 @@ def _sizes_known(folder: Path, record: Record) -> Iterator[None]:
             raise
         keys = " or ".join(f"model.config.{name}" for name in gone)
         raise SizesUnknown(
-            f"{folder}/config.json is damaged: {keys} is missing; train again", code="record-lacks-sizes"
+            f"the record of {folder} is damaged: {keys} is missing; train again", code="record-lacks-sizes"
         ) from None

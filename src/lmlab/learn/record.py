@@ -1,16 +1,16 @@
 """What is known of a run, as frozen records; JSON only at the edge.
 
-    config.json:  format, lmlab, task, inputs (corpus, tokenizer), model (name, config, parameters, sha256),
+    run.json:     format, lmlab, task, inputs (corpus, tokenizer), model (name, config, parameters, sha256),
                   training (budget, seed, device, precision, learning, lineage), result (status, steps, tokens, seconds, …)
 
-Runs of format 1, which had no task and kept status and result elsewhere, are read too.
+Runs of format 2 have the same record in config.json. Runs of format 1 have no task, and keep status and result elsewhere.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,10 +18,12 @@ from lmlab.hardware.choice import Chosen
 from lmlab.learn.clock import Spent
 from lmlab.learn.pace import Plan
 from lmlab.learn.record_types import check_parts, check_types
+from lmlab.learn.run_folder import OLD_RECORD, RECORD
 from lmlab.learn.undertrained import Undertrained
 from lmlab.version import __version__
 
-FORMAT = 2
+FORMAT = 3
+FORMATS = {RECORD: (FORMAT,), OLD_RECORD: (1, 2)}  # that a file of this name may have
 
 Status = Literal["unfinished", "finished", "stopped early", "diverged", "untrained"]
 
@@ -154,15 +156,22 @@ class Record:
     lmlab: str = __version__
 
     def to_json(self) -> dict[str, Any]:
-        """What config.json holds."""
+        """What run.json holds."""
         return {"format": FORMAT, **dataclasses.asdict(self)}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Record:
-        """From what config.json holds; ValueError where its format is unknown, WrongKey, KeyError, TypeError or AttributeError
-        where it is damaged.
+    def from_json(cls, document: Mapping[str, Any], formats: Collection[int] = (FORMAT,)) -> Record:
+        """Read a record.
+
+        Args:
+            document: what its file holds.
+            formats: that the file may have.
+
+        Raises:
+            ValueError: the format is another.
+            WrongKey, KeyError, TypeError, AttributeError: the document is damaged.
         """
-        if document["format"] not in (1, FORMAT):
+        if document["format"] not in formats:
             raise ValueError(f"format {document['format']}")
         found = _from_format_1(document) if document["format"] == 1 else document
         record = cls(

@@ -1,4 +1,4 @@
-"""Whether the values of a record are of the kinds that its fields declare: config.json can be edited by anyone."""
+"""Whether the values of a record are of the kinds that its fields declare: run.json can be edited by anyone."""
 
 from __future__ import annotations
 

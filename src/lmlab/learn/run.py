@@ -1,11 +1,14 @@
 """A run on disk.
 
-    RUN/ config.json  model.safetensors  tokenizer.json  [spelling.json]  metrics.jsonl  loss.svg  state/  README.md
+    RUN/ run.json  model.safetensors  tokenizer.json  [spelling.json]  metrics.jsonl  loss.svg  state/  README.md
          recipe.toml  samples.jsonl  page.html  training_text.safetensors (its fingerprint)
 
 Files are written under another name, flushed and renamed, so that a kill at any moment leaves the last good one. Only
-metrics.jsonl grows by lines: a resumed run cuts it back to its checkpoint. Of what a model is, config.json is written
+metrics.jsonl grows by lines: a resumed run cuts it back to its checkpoint. Of what a model is, run.json is written
 last and holds the hash of the weights: a run is either whole or recognisably not.
+
+A run of format 1 or 2 has config.json instead of run.json. It is only read until its record is written again: then run.json
+takes its place, and config.json goes.
 """
 
 from __future__ import annotations
@@ -33,9 +36,9 @@ from lmlab.identity import parameter_count
 from lmlab.learn import recipe
 from lmlab.learn.fingerprint_files import fingerprint_file, fingerprints_in
 from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
-from lmlab.learn.record import Record, Result
+from lmlab.learn.record import FORMATS, Record, Result
 from lmlab.learn.record_types import WrongKey
-from lmlab.learn.run_folder import config_file
+from lmlab.learn.run_folder import RECORD, drop_old_record, record_file, required_record_file
 from lmlab.models.registry import file_name
 from lmlab.text.corpus import stem
 
@@ -304,8 +307,9 @@ class Run:
         self.__dict__["saved"] = model.to("cpu") if isinstance(model, Module) else model
 
     def write_record(self) -> None:
-        """Write config.json."""
-        write_atomically(self.folder / "config.json", (json.dumps(self.record.to_json(), indent=2) + "\n").encode())
+        """Write run.json, which takes the place of the config.json of an older run."""
+        write_atomically(self.folder / RECORD, (json.dumps(self.record.to_json(), indent=2) + "\n").encode())
+        drop_old_record(self.folder)  # a kill before this leaves both, of which run.json is read
 
     def how_to_use(self, folder: str | None = None) -> str:
         """The command that uses what was trained; folder: how it is named there."""
@@ -371,10 +375,10 @@ def refuse_if_taken(folder: Path, *, can_go_on: bool = True) -> None:
             f"nothing can be written in {folder}; name a new folder for the run elsewhere",
             code="run-folder-not-writable",
         )
-    # Files of the tokenizer without a config.json are what a kill in the first moments leaves behind.
+    # Files of the tokenizer without a run.json are what a kill in the first moments leaves behind.
     beginnings = {"tokenizer.json", "spelling.json", fingerprint_file(0)}
     if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:
-        is_run = can_go_on and (folder / "config.json").exists()
+        is_run = can_go_on and record_file(folder) is not None
         instead = ", or go on with the one in it: {resume} {out}" if is_run else ""
         raise Mistake(
             f"{folder} is not empty; name a new folder for the run{instead}",
@@ -399,13 +403,13 @@ def opened(run: Run | Path | str) -> Run:
 def load_run(folder: Path | str) -> Run:
     """Open a run; Mistake, in one line, when it is missing or damaged."""
     folder = Path(folder)
-    path = config_file(folder)
+    path = required_record_file(folder)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         raise Mistake(f"{path} is damaged; train again into a new folder", code="record-damaged") from None
     try:
-        return Run(folder, Record.from_json(document))
+        return Run(folder, Record.from_json(document, FORMATS[path.name]))
     except WrongKey as key:
         raise Mistake(
             f"{path} is damaged: {key} is missing or not what it has to be; train again", code="record-incomplete"

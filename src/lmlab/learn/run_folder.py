@@ -1,15 +1,29 @@
-"""Whether a folder is that of a run, without torch, so that a slip is answered at once."""
+"""Find the record of a run in its folder, without torch, so that a wrong folder is refused at once."""
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from lmlab.config import LISTED, Mistake
 from lmlab.disk.files import as_typed
 
+RECORD = "run.json"
+OLD_RECORD = "config.json"  # of formats 1 and 2; a Hugging Face folder has a file of this name too
 
-def config_file(folder: Path) -> Path:
-    """The config.json of a run; Mistake, in one line, where the folder is none."""
+
+def record_file(folder: Path) -> Path | None:
+    """Return the file that holds the record of a run; None where the folder holds no run."""
+    path = folder / RECORD
+    if path.exists():
+        return path
+    return folder / OLD_RECORD if _is_old_record(folder / OLD_RECORD) else None
+
+
+def required_record_file(folder: Path) -> Path:
+    """Return the file that holds the record of a run; raise a Mistake where the folder holds no run."""
     if folder.is_file():
         raise Mistake(f"{folder} is a file; a run is a folder that lmlab train made", code="run-is-file")
     if not folder.is_dir():
@@ -17,9 +31,51 @@ def config_file(folder: Path) -> Path:
             f"there is no run {folder}; train one with: lmlab train MODEL TEXT --out {as_typed(folder)}",
             code="run-not-found",
         )
-    path = folder / "config.json"
-    if not path.exists():
-        inside = sorted(str(file.parent) for file in [*folder.glob("*/config.json"), *folder.glob("*/*/config.json")])
-        runs = f"; there are runs inside it: {', '.join(inside[:LISTED])}" if inside else ""
-        raise Mistake(f"{folder} is not a run: it has no config.json{runs}", code="folder-is-no-run")
-    return path
+    if path := record_file(folder):
+        return path
+    if family := _huggingface_family(folder / OLD_RECORD):
+        raise Mistake(
+            f"{folder} is a Hugging Face folder ({family}), not a run of lmlab; for its parameters type:"
+            f" lmlab count {as_typed(folder / OLD_RECORD)}",
+            code="folder-of-huggingface",
+        )
+    files = [file for name in (RECORD, OLD_RECORD) for depth in ("*", "*/*") for file in folder.glob(f"{depth}/{name}")]
+    inside = sorted({str(file.parent) for file in files if record_file(file.parent)})
+    runs = f"; there are runs inside it: {', '.join(inside[:LISTED])}" if inside else ""
+    raise Mistake(f"{folder} is not a run: it has no {RECORD}{runs}", code="folder-is-no-run")
+
+
+def drop_old_record(folder: Path) -> None:
+    """Remove the config.json of an older run, whose run.json is written. Any other config.json is not ours."""
+    with suppress(ValueError):
+        if "format" in _document(folder / OLD_RECORD):
+            (folder / OLD_RECORD).unlink()
+
+
+def _is_old_record(path: Path) -> bool:
+    """Whether a config.json is the record of a run. One that is no JSON may be: whoever reads it says what is wrong."""
+    try:
+        return "format" in _document(path)
+    except ValueError:
+        return True
+
+
+def _huggingface_family(path: Path) -> str:
+    """Return what a config.json of Hugging Face calls its kind of model; nothing for any other file."""
+    try:
+        document = _document(path)
+    except ValueError:
+        return ""
+    named = document.get("model_type") or document.get("architectures")
+    return str(named[0] if isinstance(named, list) else named or "")
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file; an empty one where there is no file, or it holds something else."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return found if isinstance(found, dict) else {}

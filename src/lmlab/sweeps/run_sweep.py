@@ -29,6 +29,7 @@ from lmlab.disk.files import made_folder, taken_by_a_file
 from lmlab.disk.locks import locked
 from lmlab.hardware.choice import choose_device
 from lmlab.interface import ContextPolicy
+from lmlab.learn.run_folder import record_file
 from lmlab.learn.settings import MOST_SEEDS, refuse_if_it_counts, training_config
 from lmlab.measure.spread_sample import enough_history
 from lmlab.models.registry import Way, file_name, kind_of, language_model, model_class
@@ -234,8 +235,8 @@ def _claimed(folder: Path) -> Iterator[None]:
             code="sweep-folder-below-file",
             out=None,
         )
-    for name, what in (("config.json", "run"), ("corpus.json", "comparison")):
-        if (folder / name).exists():
+    for what, is_one in (("run", record_file(folder)), ("comparison", (folder / "corpus.json").exists())):
+        if is_one:
             raise Mistake(
                 f"{folder} holds a {what}; name a new folder with {{out}}", code="sweep-folder-taken", out=None
             )

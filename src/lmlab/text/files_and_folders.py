@@ -26,7 +26,7 @@ from lmlab.text.parts import Document, character_boundary
 Text = str | Path | Sequence[str | Path]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # as some editors begin a file: a sign of its encoding, no character of its text
-OF_A_MODEL = "config.json", "model.safetensors"  # in its folder, a run of ours as well as others'
+MODEL_CONFIGS = "run.json", "config.json"  # one of them is in a folder with a model: of ours, and of Hugging Face
 SUFFIXES = (".txt", ".text", ".md", ".rst")  # what is read from a folder; each also with .gz
 BLOCK_BYTES = 1 << 22
 
@@ -104,7 +104,7 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
 
 def _in_folder(folder: Path) -> list[Path]:
     """The text files under a folder, sorted; hidden files and folders and empty files are passed over."""
-    if all((folder / name).is_file() for name in OF_A_MODEL):
+    if (folder / "model.safetensors").is_file() and any((folder / name).is_file() for name in MODEL_CONFIGS):
         raise Mistake(
             f"{folder} holds a trained model, not a text; name a file or a folder of texts", code="text-is-a-model"
         )
