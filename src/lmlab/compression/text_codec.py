@@ -53,7 +53,8 @@ def compress(
     if streams < 1:
         raise Mistake(f"{{streams}} is a whole number from 1 up; got {streams}", code="streams-below-one", streams=None)
     original = _utf8(text)
-    ids, spellings = tokenizer.encode(text)
+    ids, spellings = encoded = tokenizer.encode(text)
+    tokenizer.require_lossless([text], encoded, [len(ids)])
     assert tokenizer.decode(ids, spellings) == text, "tokenizers are lossless"
     bounds = stream_bounds(len(ids), min(streams, max(len(ids), 1)))
     spelled = bounds

@@ -38,24 +38,21 @@ class Writer(ABC):
 def writer_after(tokenizer: Tokenizer, ids: Sequence[int], spellings: Sequence[str]) -> Writer:
     """A writer for what follows these tokens of a prompt."""
     if tokenizer.unknown_id is None:
-        return _ByteWriter(_ByteStrings(tokenizer))
+        return _ByteWriter(_ByteStrings(tokenizer), first=not len(ids))
     last = int(ids[-1]) if len(ids) else None
     return _WordWriter(tokenizer, last, spellings[-1] if last == tokenizer.unknown_id and spellings else None)
 
 
 @final
 class _ByteStrings(dict[int, bytes]):
-    """The byte string of each token of a `byte`, `char` or `bpe` tokenizer, looked up when first needed."""
+    """The byte string of each token of a tokenizer without unknown words, looked up when first needed."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         super().__init__()
         self.tokenizer = tokenizer
 
     def __missing__(self, id: int) -> bytes:
-        piece = self.tokenizer.piece(id)
-        encoded, length = piece.encode(), int(self.tokenizer.token_bytes([id])[0])
-        # Bytes that are no character by themselves are shown as <0xE2>, six characters for one byte.
-        self[id] = encoded if len(encoded) == length else bytes.fromhex(piece.replace("<0x", "").replace(">", ""))
+        self[id] = self.tokenizer.bytes_of(id)
         return self[id]
 
 
@@ -63,14 +60,17 @@ class _ByteStrings(dict[int, bytes]):
 class _ByteWriter(Writer):
     """Tokens that are byte strings: holds back the bytes of a character that is not complete."""
 
-    def __init__(self, strings: _ByteStrings, pending: bytes = b"") -> None:
-        self._strings, self._pending = strings, pending
+    def __init__(self, strings: _ByteStrings, pending: bytes = b"", *, first: bool) -> None:
+        self._strings, self._pending, self._first = strings, pending, first
 
     def write(self, id: int, spelling: str | None) -> str:
         return self.write_all([id])
 
     def write_all(self, ids: Sequence[int]) -> str:
-        data = self._pending + b"".join([self._strings[id] for id in ids])
+        found = [self._strings[id] for id in ids]
+        if self._first and found:  # which may lack the space that it has inside a text
+            found[0], self._first = self._strings.tokenizer.bytes_of(ids[0], first=True), False
+        data = self._pending + b"".join(found)
         text, used = codecs.utf_8_decode(data, "replace", False)
         self._pending = data[used:]
         return text
@@ -80,7 +80,7 @@ class _ByteWriter(Writer):
         return text
 
     def copy(self) -> _ByteWriter:
-        return _ByteWriter(self._strings, self._pending)
+        return _ByteWriter(self._strings, self._pending, first=self._first)
 
 
 @final

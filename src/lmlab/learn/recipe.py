@@ -24,6 +24,7 @@ from lmlab.config import Mistake, nearest
 from lmlab.disk.files import read_text
 from lmlab.learn.record import Record
 from lmlab.models.registry import kind_of
+from lmlab.text.tokenizers import FOREIGN
 
 FILE = "recipe.toml"
 
@@ -96,7 +97,7 @@ def written(record: Record, folder: Path) -> str:
         **begun,
         "text": corpus["text"],
         "columns": corpus.get("columns"),
-        "tokenizer": record.inputs.tokenizer,
+        "tokenizer": None if record.inputs.tokenizer == FOREIGN else record.inputs.tokenizer,
         "budget": budgets[0],
         "split": list(corpus["split"]) if corpus["valid"] is None and corpus["test"] is None else None,
         "split_by": None if corpus.get("divided_by", "given") == "given" else corpus["divided_by"],
@@ -108,6 +109,8 @@ def written(record: Record, folder: Path) -> str:
     }
     lines = [f"# Repeats {folder.name}: lmlab train --config {FILE} --out NEW"]
     lines += [f"# and then: lmlab train --resume --out NEW --budget +{budget}" for budget in budgets[1:]]
+    if record.inputs.tokenizer == FOREIGN:
+        lines.append("# From Python: lmlab.train(tokenizer=Tokenizer.load(RUN)), as others made its tokenizer.json.")
     if corpus["seed"] != asked.seed:
         lines.append(
             f"# The documents of the text were divided with seed {corpus['seed']}, which is not repeated here."

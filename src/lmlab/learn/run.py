@@ -110,7 +110,14 @@ class Run:
         """The tokenizer the model was trained with."""
         from lmlab.text.tokenizers import Tokenizer
 
-        return Tokenizer.load(self.folder)
+        tokenizer = Tokenizer.load(self.folder)
+        if tokenizer.spec != self.record.inputs.tokenizer:
+            raise Mistake(
+                f"{self.folder}/tokenizer.json is a {tokenizer.spec} tokenizer, and the run was trained with"
+                f" {self.record.inputs.tokenizer}; the run is damaged: train again",
+                code="tokenizer-of-another-run",
+            )
+        return tokenizer
 
     @cached_property
     def saved(self) -> Saved:

@@ -152,6 +152,7 @@ def score_texts(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]
             f"a text is not valid Unicode ({error.reason}); give text in UTF-8", code="score-not-unicode"
         ) from None
     encoded, lengths = tokenizer.encode_each(texts)
+    tokenizer.require_lossless(texts, encoded, lengths)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
     nats = nats_of_tokens(model, encoded.ids, starts)
     if encoded.spellings:

@@ -64,6 +64,7 @@ class Coding(ABC):
     vocab_size: int
     unknown_id: int | None = None
     fallback_ids = range(0)  # single bytes that stand for parts of characters, where a coding also has whole ones
+    always_lossless = True  # whether every text comes back from its tokens, by how the coding is made
 
     @property
     def dtype(self) -> type[np.unsignedinteger]:
@@ -94,6 +95,10 @@ class Coding(ABC):
     def piece(self, id: int) -> str:
         """One token as a reader may see it."""
 
+    def bytes_of(self, id: int, *, first: bool = False) -> bytes:
+        """Return the bytes of one token, at the beginning of a text or inside."""
+        return self.piece(id).encode()
+
 
 class ByteStringCoding(Coding):
     """A coding in which each id is a byte string."""
@@ -122,6 +127,11 @@ class ByteStringCoding(Coding):
     def token_bytes(self, ids: np.ndarray, spellings: Sequence[str]) -> np.ndarray:
         """Length of each token."""
         return self._lengths[ids]
+
+    def bytes_of(self, id: int, *, first: bool = False) -> bytes:
+        """Return the token's bytes, which are the same everywhere."""
+        string: bytes = self._strings[id]
+        return string
 
     def piece(self, id: int) -> str:
         """The token's characters; bytes that are not characters on their own read <0xE2><0x82>."""

@@ -1,4 +1,8 @@
-"""Tokenizers: `byte`, `char`, `words`, `words:N` and `bpe:N`. All are lossless, and all are saved as tokenizer.json."""
+"""Tokenizers: `byte`, `char`, `words`, `words:N` and `bpe:N`, all lossless, and those of others, used as they are.
+
+All are saved as tokenizer.json, which the `tokenizers` library reads. A file of the lab says so: its model has the key
+`lmlab`. A file without that key is of the lab where the lab would write it, character for character; else it is of others.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from tokenizers import Tokenizer as Backend
@@ -30,6 +34,7 @@ from lmlab.text.codings import (
     char_backend,
     into_bytes,
 )
+from lmlab.text.foreign_coding import ForeignCoding
 from lmlab.text.pieces import Vocabulary
 from lmlab.text.spelling import Spelling
 from lmlab.text.vocabulary import known_words, most_frequent, spelling_examples
@@ -40,7 +45,10 @@ if TYPE_CHECKING:
 __all__ = ["Encoded", "Tokenizer", "train_tokenizer"]
 
 BYTES = 256
+FOREIGN = "foreign"  # the spec of a tokenizer that others made
+MARK = "lmlab"  # the key in the model of a tokenizer.json that the lab wrote, with the spec
 KINDS = ("byte", "char", "words", "bpe")
+FILE, SPELLING_FILE = "tokenizer.json", "spelling.json"
 SPECS = "byte, char, words, words:N (the N most frequent words) or bpe:N (N ids in all, 256 of them bytes)"
 
 # Byte-pair merges are learned from every chunk of this many characters, then from every second chunk of as many, every
@@ -50,9 +58,9 @@ BPE_SAMPLE_CHARS = 1 << 26
 
 @final
 class Tokenizer:
-    """Text to ids and back, without loss: `decode(*encode(text)) == text` for every text.
+    """Text to ids and back, without loss: `decode(*encode(text)) == text` for every text, unless others made it.
 
-    spec: what it was made from, such as "char" or "bpe:4096".
+    spec: what it was made from, such as "char" or "bpe:4096"; "foreign" for a tokenizer that others made.
     unknown_id: the id of words outside the vocabulary (`words` only), whose spellings stand beside the ids.
     spelling: the model of what an unknown word's spelling costs (`words` only).
     """
@@ -123,6 +131,28 @@ class Tokenizer:
         """One token's text; bytes that are no character by themselves read like <0xE2>."""
         return self._coding.piece(int(id))
 
+    def bytes_of(self, id: int, *, first: bool = False) -> bytes:
+        """Return the bytes of one token inside a text, or of the first one; not for `words`, where neighbours decide."""
+        return self._coding.bytes_of(int(id), first=first)
+
+    def require_lossless(self, texts: Sequence[str], encoded: Encoded, lengths: Sequence[int] | np.ndarray) -> None:
+        """Raise a Mistake where a text does not come back from its tokens, which a tokenizer of others may do.
+
+        Args:
+            texts: that were encoded.
+            encoded: all their tokens, end to end.
+            lengths: how many tokens each text has.
+        """
+        if self._coding.always_lossless or not len(texts):
+            return
+        for text, ids in zip(texts, np.split(encoded.ids, np.cumsum(lengths)[:-1]), strict=True):
+            if self.decode(ids) != text:
+                raise Mistake(
+                    f"this tokenizer does not give {text[:40]!r} back from its tokens; only text that comes back has a"
+                    " probability: choose a model with a lossless tokenizer",
+                    code="tokenizer-not-lossless",
+                )
+
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """How every token reads."""
@@ -131,7 +161,7 @@ class Tokenizer:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of everything `save` writes."""
+        """SHA-256 of everything that decides ids and texts: the files without the mark of who wrote them."""
         digest = hashlib.sha256()
         for name, text in self._files().items():
             digest.update(f"{name}\n{len(text)}\n{text}".encode())
@@ -140,38 +170,37 @@ class Tokenizer:
     def save(self, folder: Path | str) -> None:
         """Write tokenizer.json, and spelling.json for `words`, each whole or not at all."""
         Path(folder).mkdir(parents=True, exist_ok=True)
-        for name, text in self._files().items():
+        files = self._files()
+        if self.spec != FOREIGN:
+            mark = f'\n  "model": {{\n    {json.dumps(MARK)}: {json.dumps(self.spec)},'
+            files[FILE] = files[FILE].replace('\n  "model": {', mark, 1)
+        for name, text in files.items():
             write_atomically(Path(folder) / name, text.encode())
 
     def written(self) -> str:
-        """Everything `save` writes."""
+        """Everything that decides ids and texts."""
         return "\n".join(self._files().values())
 
     def _files(self) -> dict[str, str]:
-        files = {"tokenizer.json": self.backend.to_str(pretty=True)}
+        files = {FILE: self.backend.to_str(pretty=True)}
         if self.spelling is not None:
             spelling = {"tokenizer": self.spec, **self.spelling.to_json()}
-            files["spelling.json"] = json.dumps(spelling, ensure_ascii=False, indent=1)
+            files[SPELLING_FILE] = json.dumps(spelling, ensure_ascii=False, indent=1)
         return files
 
     @classmethod
     def load(cls, folder: Path | str) -> Tokenizer:
-        """The tokenizer that `save` wrote to this folder."""
-        path = Path(folder) / "tokenizer.json"
+        """Load the tokenizer of a folder: one that `save` wrote, or a tokenizer.json of others, which is used as it is."""
+        path = Path(folder) / FILE
         try:
             text = path.read_text(encoding="utf-8")
             backend = Backend.from_str(text)
-            description = json.loads(text)
-            if description["model"]["type"] == "WordLevel":
-                words = _in_id_order(backend)[:-1]
-                spelling = json.loads((Path(folder) / "spelling.json").read_text(encoding="utf-8"))
-                spaced = description["normalizer"] is not None
-                return _words(words, spaced, Spelling.from_json(spelling, words), spelling["tokenizer"])
-            if description["model"]["byte_fallback"]:
-                return _char(_in_id_order(backend)[:-256])
-            if not description["model"]["merges"]:
-                return _byte()
-            return cls(f"bpe:{backend.get_vocab_size()}", backend, BpeCoding(backend))
+            made_by = json.loads(text)["model"].get(MARK)
+            found = _own(backend, Path(folder))
+            if found is None and made_by is None:
+                return cls(FOREIGN, backend, ForeignCoding(backend))
+        except Mistake:
+            raise
         except FileNotFoundError as error:
             raise Mistake(
                 f"{error.filename} is missing, and with it what the tokens are; train again", code="tokenizer-missing"
@@ -180,6 +209,12 @@ class Tokenizer:
             raise Mistake(
                 f"{path} (or spelling.json beside it) is damaged: {error}", code="tokenizer-damaged"
             ) from None
+        if found is None:
+            raise Mistake(
+                f"{path} is damaged: it is marked as the {made_by} tokenizer of lmlab, but is another; train again",
+                code="tokenizer-not-as-marked",
+            )
+        return found
 
 
 def train_tokenizer(
@@ -220,6 +255,11 @@ def parse_spec(spec: str) -> tuple[str, int | None]:
                 code="bpe-too-small",
             )
         return kind, size
+    if spec == FOREIGN:
+        raise Mistake(
+            "a foreign tokenizer is in a file of its own; give the object: tokenizer=Tokenizer.load(FOLDER)",
+            code="tokenizer-is-foreign",
+        )
     hint = nearest(kind, KINDS)
     meant = f": {hint}" if kind not in KINDS and hint.endswith("?") else "."
     raise Mistake(f"there is no tokenizer {spec!r}{meant} A tokenizer is {SPECS}", code="tokenizer-unknown")
@@ -242,6 +282,45 @@ def _char(characters: Sequence[str]) -> Tokenizer:
 def _words(words: Sequence[str], spaced: bool, spelling: Spelling, spec: str) -> Tokenizer:
     backend = word_coding.word_backend(words, spaced=spaced)
     return Tokenizer(spec, backend, word_coding.WordCoding(words, spaced=spaced), spelling)
+
+
+def _own(backend: Backend, folder: Path) -> Tokenizer | None:
+    """Return the lab's tokenizer whose library object this is, in all it says; None where others made it."""
+    description = json.loads(backend.to_str())
+    frame = _frame(description)
+    tokens = _in_id_order(backend)
+    for spaced in (False, True):
+        if frame == _frame_of(word_coding.word_backend([], spaced=spaced)):
+            words = tokens[:-1]
+            if not _alike(backend, word_coding.word_backend(words, spaced=spaced)):
+                return None
+            spelling = json.loads((folder / SPELLING_FILE).read_text(encoding="utf-8"))
+            return _words(words, spaced, Spelling.from_json(spelling, words), spelling["tokenizer"])
+    if frame == _frame_of(char_backend([])):
+        characters = tokens[:-BYTES]
+        return _char(characters) if _alike(backend, char_backend(characters)) else None
+    if frame == _frame_of(byte_level_backend([], None)):
+        return _byte() if _alike(backend, byte_level_backend([], None)) else None
+    if frame == _frame_of(byte_level_backend([], BPE_PATTERN)):
+        merges = [tuple(merge) for merge in description["model"]["merges"]]
+        if _alike(backend, byte_level_backend(merges, BPE_PATTERN)):
+            return Tokenizer(f"bpe:{backend.get_vocab_size()}", backend, BpeCoding(backend))
+    return None
+
+
+def _frame(description: dict[str, Any]) -> dict[str, Any]:
+    """What a tokenizer.json says beside its vocabulary and its merges."""
+    model = {key: value for key, value in description["model"].items() if key not in ("vocab", "merges")}
+    return {**description, "model": model}
+
+
+def _frame_of(backend: Backend) -> dict[str, Any]:
+    return _frame(json.loads(backend.to_str()))
+
+
+def _alike(backend: Backend, ours: Backend) -> bool:
+    same: bool = backend.to_str() == ours.to_str()
+    return same
 
 
 def _in_id_order(backend: Backend) -> list[str]:
