@@ -94,7 +94,7 @@ def test_a_stopped_run_generates_and_is_marked_on_stderr(
 
 def test_a_recipe_trains_and_what_is_typed_comes_before_what_it_says(lmlab: Lmlab, trained: Path) -> None:
     out = done(lmlab("train", "--config", trained / "recipe.toml", "--out", "again", "--json"))
-    assert json.loads(out)["model"] == json.loads((trained / "config.json").read_text())["model"]
+    assert json.loads(out)["model"] == json.loads((trained / "run.json").read_text())["model"]
     more = ["--budget", "6steps", "--set", "layers=2", "--learn", "rows=2", "--out", "other", "--json"]
     out = done(lmlab("train", "--config", trained / "recipe.toml", *more))
     found = json.loads(out)
