@@ -142,7 +142,7 @@ def test_stopped_and_begun_again_it_goes_on_with_the_time_that_is_left_and_says_
     assert {e.model: e.status for e in first.entries} == {
         "bag": "ranked",
         "bigram": "ranked",
-        "feedforward": "waiting",
+        "feedforward": "training",
     }
     used_s = json.loads((tmp_path / "out" / "plan.json").read_text())["used_s"]
     assert used_s > 0

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lmlab.comparison.asked import Asked, AskedEntry
 from lmlab.comparison.display import Display, Lines
 from lmlab.comparison.executors import Here, executor_of
 from lmlab.comparison.folder import Terms, claimed, entry_name
 from lmlab.comparison.outcome import Comparison
-from lmlab.comparison.run_comparison import Asked, AskedEntry, ComparisonRun
+from lmlab.comparison.run_comparison import ComparisonRun
 from lmlab.comparison.time_shares import DEFAULT_BUDGET, Turn, checked_shares, in_order, least_budget_s, seconds_of
 from lmlab.config import Budget, Mistake, checked_seed, make, without_open
 from lmlab.hardware.choice import choose_device

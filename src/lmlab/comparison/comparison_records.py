@@ -1,0 +1,218 @@
+"""The records of a whole comparison, and what is under way in this call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from lmlab.comparison import time_shares
+from lmlab.comparison.asked import Asked, AskedEntry
+from lmlab.comparison.choose_text import Texts
+from lmlab.comparison.compared_entry import ComparedEntry
+from lmlab.comparison.display import EntryProgress
+from lmlab.comparison.entry_records import EntrySpec, TextChoice
+from lmlab.comparison.entry_store import EntryStore, read_record
+from lmlab.comparison.findings import Baseline, BaselinesFound, OverlapFound, Status
+from lmlab.comparison.folder import ComparisonFolder, entry_name
+from lmlab.comparison.mixes import MixRecord
+from lmlab.comparison.schedule import EntryState, State
+from lmlab.comparison.time_shares import LEAST_S, Turn
+from lmlab.comparison.work import Shared, trained_record
+from lmlab.config import Budget, Mistake, an, in_one_line
+from lmlab.measure import Spread
+
+OVERLAP, BASELINES, MIXES = "overlap.json", "baselines.json", "mixes"
+
+
+class ComparisonRecords:
+    """The records of one comparison.
+
+    runs: by name, each model and seed that is asked for. errors: of runs that failed in this call, which no record keeps.
+    live: what is under way, with the share that is done and the best validation. unmixed: tokenizers whose models this call
+    could not mix, and why.
+    """
+
+    def __init__(self, asked: Asked, folder: ComparisonFolder) -> None:
+        self.asked, self.folder = asked, folder
+        self.runs: dict[str, tuple[AskedEntry, int]] = {
+            entry_name(entry.model, entry.tokenizer, seed): (entry, seed)
+            for entry in asked.entries
+            for seed in asked.seeds_of(entry)
+        }
+        self.stores = {name: folder.store(name) for name in self.runs}
+        self.reused = [name for name, store in self.stores.items() if store.has_run]
+        self.errors: dict[str, str] = {}
+        self.live: dict[str, tuple[Status, float, float | None]] = {}
+        self.unmixed: dict[str, str] = {}
+        self.shared = Shared(corpus=asked.corpus, store_of=lambda task: self.stores[task.spec.name])
+        self.texts = Texts(
+            corpus=asked.corpus,
+            tokenizers=list(dict.fromkeys(entry.tokenizer for entry in asked.entries)),
+            contexts=[c for given in asked.settings.values() if isinstance(c := given.get("context"), int)],
+        )
+
+    def state(self, *, hurry: bool, time_planned: bool) -> State:
+        """How far everything is, for `schedule`."""
+        failed = {self.runs[name][0] for name in self.errors}
+        if hurry:  # a model with several seeds has a number only when all of them are trained
+            failed |= {compared for name, (compared, _) in self.runs.items() if self.stores[name].trained is None}
+        return State(
+            entries=tuple(
+                EntryState(
+                    name=name,
+                    counts=compared.counts,
+                    trained=(store := self.stores[name]).trained is not None,
+                    measured=self._is_measured(store),
+                    looked=seed != self.asked.seeds[0] or store.look is not None,
+                    failed=compared in failed,
+                )
+                for name, (compared, seed) in self.runs.items()
+            ),
+            timed=self.asked.timed,
+            hurry=hurry,
+            time_planned=time_planned,
+            text_chosen=self.folder.plan.test_bytes is not None,
+            has_baselines=self.baselines is not None,
+            to_mix=tuple(spec for spec in self.texts.tokenizers if self._is_to_be_mixed(spec)),
+        )
+
+    def take_over(self) -> list[str]:
+        """Take over runs that were trained in this folder without records; a Mistake if they have other settings.
+
+        Returns: the names of the models that need no training any more.
+        """
+        again = []
+        for name in self.reused:
+            compared, seed = self.runs[name]
+            store, asked = self.stores[name], self.asked.spec(compared, seed, Budget(seconds=LEAST_S))
+            self._refuse_other_settings(store, asked)
+            if store.run.status == "unfinished":
+                continue
+            again.append(compared.name)
+            if store.trained is None:
+                store.write_spec(replace(asked, budget=store.run.record.training.budget))
+                try:
+                    store.write_trained(trained_record(store.run, seconds=store.run.record.result.seconds))
+                except Mistake as nothing_learned:
+                    self.errors[name] = in_one_line(nothing_learned)
+        if not self.asked.timed and self.folder.plan.test_bytes is None:
+            self.folder.note(test_bytes=time_shares.BYTES_WITHOUT_CLOCK)
+        return list(dict.fromkeys(again))
+
+    def _refuse_other_settings(self, store: EntryStore, asked: EntrySpec) -> None:
+        """A Mistake where a run in the folder has other settings than those that are asked for."""
+        run, before = store.run, store.spec
+        learning = run.record.training.asked_learning
+        had = {**run.record.model.config, **learning}
+        given = self.folder.plan.settings.get(asked.model, {}) if before is None else before.settings
+        # what was asked for then and is not now would have been left open
+        asked_then = {key for key, value in given.items() if value is not None}
+        wanted = {**dict.fromkeys([*learning, *asked_then]), **asked.settings, **asked.learning}
+        if other := next((key for key, value in wanted.items() if had.get(key) != value), None):
+            why = f"holds {an(asked.model)} that was trained with {other}={had.get(other)}"
+            raise Mistake(
+                f"{self.folder.path} {why}; name a new folder with {{out}}",
+                code="comparison-run-of-other-settings",
+                out=None,
+            )
+
+    @property
+    def overlap(self) -> OverlapFound | None:
+        """What the parts of the corpus share; None: nobody looked."""
+        return read_record(self.folder.path / OVERLAP, OverlapFound)
+
+    @property
+    def baselines(self) -> tuple[Baseline, ...] | None:
+        """What compressors made of this text; None: they did not run."""
+        found = read_record(self.folder.path / BASELINES, BaselinesFound)
+        return found.baselines if found is not None and found.text == self.text.counted().sha256 else None
+
+    def mix_file(self, tokenizer: str) -> Path:
+        """Where the mix of a tokenizer is recorded."""
+        return self.folder.path / MIXES / f"{tokenizer.replace(':', '')}.json"
+
+    def mix_record(self, tokenizer: str) -> MixRecord | None:
+        """The record of mixing the entries that can be mixed now."""
+        found = read_record(self.mix_file(tokenizer), MixRecord)
+        now = MixRecord(of=weights_of(self.mixable(tokenizer)), text=self.text.part.sha256)
+        return found if found is not None and (found.of, found.text) == (now.of, now.text) else None
+
+    def mixable(self, tokenizer: str) -> list[ComparedEntry]:
+        """The certified entries of a tokenizer that were measured where it was asked for, as all parts of a mix must be."""
+        found = [self.entry(compared) for compared in self.asked.entries if compared.tokenizer == tokenizer]
+        return [
+            entry
+            for entry in found
+            if entry.is_measured and all(one.result.certified and not one.on_cpu for one in entry.measured)
+        ]
+
+    def _is_to_be_mixed(self, tokenizer: str) -> bool:
+        several = len(self.mixable(tokenizer)) > 1
+        return several and tokenizer not in self.unmixed and self.mix_record(tokenizer) is None
+
+    @property
+    def choice(self) -> TextChoice:
+        """What is measured: what was chosen, or until then as much as suits the budget."""
+        return self.texts.choice(self.folder.plan.test_bytes or time_shares.test_bytes(self.budget_s or 0.0))
+
+    @property
+    def text(self) -> Spread:
+        """The bytes that are measured."""
+        return self.shared.text(self.choice)
+
+    @property
+    def budget_s(self) -> float | None:
+        """Seconds for everything; None where models have budgets in steps or tokens."""
+        if not self.asked.timed:
+            return None
+        if self.asked.each is None:
+            return self.asked.budget_s
+        return self.folder.plan.budget_s or time_shares.each_budget_s(self.asked.each, self.turns(only_missing=False))
+
+    def turns(self, *, only_missing: bool) -> list[Turn]:
+        """The runs of models that learn: all of them, or those that did not come to their end."""
+        return [
+            Turn(share=self.asked.shares.get(compared.model, 1.0), runs=1)
+            for name, (compared, _) in self.runs.items()
+            if not compared.counts and not (only_missing and (self.stores[name].trained or name in self.errors))
+        ]
+
+    def entry(self, compared: AskedEntry) -> ComparedEntry:
+        """The view of one model's records."""
+        names = [name for name, (other, _) in self.runs.items() if other == compared]
+        entry = ComparedEntry(
+            name=compared.name,
+            model=compared.model,
+            tokenizer=compared.tokenizer,
+            stores=tuple(self.stores[name] for name in names),
+            text=self.text,
+            error=next((self.errors[name] for name in names if name in self.errors), ""),
+            reused=any(name in self.reused for name in names),
+        )
+        live = next((self.live[name][0] for name in names if name in self.live), None)
+        return replace(entry, status=live or entry.recorded_status)
+
+    def _is_measured(self, store: EntryStore) -> bool:
+        measured = store.measured
+        return measured is not None and measured.read_sha256 == self.text.part.sha256
+
+    def progress(self, compared: AskedEntry) -> EntryProgress:
+        """How far one model is, for who looks on."""
+        entry = self.entry(compared)
+        names = [name for name, (other, _) in self.runs.items() if other == compared]
+        fraction, valid = next((self.live[name][1:] for name in names if name in self.live), (0.0, None))
+        bits = [one.bits_per_byte for one in entry.measured] if entry.is_measured else []
+        return EntryProgress(
+            name=entry.name,
+            status=entry.status,
+            seconds=entry.seconds,
+            bits_per_byte=sum(bits) / len(bits) if bits else None,
+            fraction=fraction,
+            valid_bits_per_byte=valid,
+        )
+
+
+def weights_of(entries: Sequence[ComparedEntry]) -> dict[str, str]:
+    """The hash of the weights of each entry's first seed."""
+    return {entry.name: entry.measured[0].weights_sha256 for entry in entries}
