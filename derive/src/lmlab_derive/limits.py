@@ -19,6 +19,7 @@ MAX_NUMBER = 10**15  # a number written in the sheet
 MAX_RANGE = 2_000  # terms of a sum over an index
 MAX_TERMS = 4_000_000  # of one whose terms are computed at once,
 AT_ONCE = 100_000  # so many of them in one array
+MAX_SLOPES = 1_000_000  # entries of one array times the numbers that it is differentiated by
 MAX_OUTCOMES = 20_000  # of a finite distribution, all names together
 # Of processor time for one claim, hint included; one that needs more is answered with what is known. Slow processors need twice
 # what fast ones do: a derivative of a probability takes five.

@@ -12,9 +12,10 @@ from lmlab_derive.sizes import Shape
 
 @dataclass(frozen=True)
 class Node:
-    """An expression. Equality ignores where it was written."""
+    """An expression. Equality ignores where it was written, and that the reader worked it out of f'(x), say."""
 
     column: int = field(default=0, compare=False, kw_only=True)
+    primed: str = field(default="", compare=False, kw_only=True)  # the slope that the reader worked out here
 
     def children(self) -> tuple[Node, ...]:
         """The expressions directly inside this one."""
@@ -362,6 +363,7 @@ class Step:
     relation: str
     value: Node
     line: int
+    text: str = field(default="", compare=False)  # as it was written
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -374,6 +376,8 @@ class Claim:
     text: str
     derive: bool
     read: str = ""  # as it was understood, where it was written in other signs
+    skipped: tuple[NotUnderstood, ...] = ()  # the lines of a derivation that are not understood
+    in_prose: bool = False  # it stands among words, which may say anything about it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ VERDICT_COLOURS = {
     "undecided": "yellow",
 }
 INDENT = " " * 13  # of what is said of a claim
+LONGEST = 160  # signs of a claim that are shown
 MARKS = {"proved": "✓", "supported": "✓", "refuted": "✗", "invalid": "!", "undecided": "?"}
 
 
@@ -38,11 +39,16 @@ def print_report(name: str, report: Report) -> None:
         console.print(f"there is no claim to check; write one like: {example}", style="yellow")
 
 
+def _short(text: str) -> str:
+    """The beginning of a long claim; its wrong step is quoted where there is one."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
+
+
 def _print_answer(claim: ClaimReport, console: Console) -> None:
     colour = VERDICT_COLOURS[claim.verdict]
     console.print(
         f"[{colour}]{MARKS[claim.verdict]} {claim.verdict:<9}[/{colour}] "
-        f"[dim]line {claim.line}[/dim]  {escape(claim.claim)}"
+        f"[dim]line {claim.line}[/dim]  {escape(_short(claim.claim))}"
     )
     if claim.read:
         say(console, f"{INDENT}read as {claim.read}")

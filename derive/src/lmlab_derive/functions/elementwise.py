@@ -93,6 +93,7 @@ def _rounding(name: str, name_in_mpmath: str, rounded: Callable[[Any], int], kin
 
 EXP = Entrywise(
     "exp",
+    steep=1,
     long=_long_exp,
     slope=lambda v, u: v,
     at_zero=1,
@@ -128,6 +129,7 @@ ELEMENTWISE = [
     ),
     Entrywise(
         "sinh",
+        steep=1,
         largest=HUGE,
         slope=lambda v, u: call("cosh", u),
         by_exp=lambda u: times(number(HALF), minus(call("exp", u), _falling_exp(u))),
@@ -136,6 +138,7 @@ ELEMENTWISE = [
     ),
     Entrywise(
         "cosh",
+        steep=1,
         largest=HUGE,
         slope=lambda v, u: call("sinh", u),
         by_exp=lambda u: times(number(HALF), plus(call("exp", u), _falling_exp(u))),
@@ -145,6 +148,7 @@ ELEMENTWISE = [
     ),
     Entrywise(
         "sigmoid",
+        steep=1,
         numpy=_numpy_sigmoid,
         long=_long_sigmoid,
         slope=lambda v, u: times(v, minus(ONE, v)),
@@ -157,6 +161,7 @@ ELEMENTWISE = [
     ),
     Entrywise(
         "tanh",
+        steep=1,
         long=lambda mpmath, x: mpmath.tanh(x) if abs(x) < HUGE else mpmath.sign(x),
         slope=lambda v, u: minus(ONE, power(v, 2)),
         by_exp=lambda u: over(minus(ONE, power(_falling_exp(u), 2)), plus(ONE, power(_falling_exp(u), 2))),
@@ -189,6 +194,7 @@ ELEMENTWISE = [
     Entrywise("sign", exact=lambda _, x: Fraction((x > 0) - (x < 0)), kink=Kink.JUMP, slope=_flat),
     Entrywise(
         "softplus",
+        steep=1,
         numpy=lambda numpy, x: numpy.logaddexp(x, 0.0),
         long=lambda mpmath, x: x if x > HUGE else mpmath.log(1 + _long_exp(mpmath, x)),
         slope=lambda v, u: _gate(u),
@@ -199,6 +205,7 @@ ELEMENTWISE = [
     ),
     Entrywise(
         "silu",
+        steep=1,
         aliases=("swish",),
         numpy=lambda numpy, x: x * _numpy_sigmoid(numpy, x),
         long=lambda mpmath, x: x * _long_sigmoid(mpmath, x),
@@ -207,6 +214,7 @@ ELEMENTWISE = [
     ),
     Entrywise(
         "erf",
+        steep=2,
         numpy=lambda numpy, x: numpy.vectorize(math.erf, otypes=[float])(x),
         largest=HUGE,
         slope=lambda v, u: times(over(TWO, call("sqrt", Constant("pi"))), call("exp", Negate(power(u, 2)))),
@@ -237,6 +245,7 @@ ELEMENTWISE = [
     ),
     Entrywise(
         "expm1",
+        steep=1,
         long=lambda mpmath, x: _long_exp(mpmath, x) - 1,
         slope=lambda v, u: plus(v, ONE),
         means=lambda u: minus(call("exp", u), ONE),

@@ -168,6 +168,7 @@ class Entrywise(Function):
     mirror: Formula | None = None
     at_zero: int | None = None
     positive: bool = False
+    steep: int = 0  # k: its terms grow or vanish like exp(u**k), so that the largest of them hides the others
 
     def shape(self, call: Call, shapes: ShapeReader) -> Shape:
         """That of the argument."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lmlab_derive.small_formulas import ONE, TWO, call, minus, normal_distribution, number, over, times
-from lmlab_derive.tree import Binary, Node, Stack
+from lmlab_derive.small_formulas import ONE, TWO, call, minus, normal_distribution, number, over, plus, times
+from lmlab_derive.tree import Binary, Letter, Node, Over, Stack
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,23 @@ class Shorthand:
     takes_keepdims: bool = False
 
 
+_FACTOR = Letter("r_")  # of a factorial or a binomial; no name that a student gives
+
+
+def factorial(n: Node) -> Node:
+    """1 * 2 * ... * n."""
+    return Over(_FACTOR, "prod", _FACTOR, ONE, n)
+
+
+def _binomial(n: Node, k: Node) -> Node:
+    """(n - k + 1)/1 * ... * n/k, for any n."""
+    return Over(over(plus(minus(n, k), _FACTOR), _FACTOR), "prod", _FACTOR, ONE, k)
+
+
 SHORTHANDS = [
+    Shorthand("factorial", 1, factorial, is_method=False),
+    Shorthand("binom", 2, _binomial, is_method=False),
+    Shorthand("comb", 2, _binomial, is_method=False),
     Shorthand("log2", 1, lambda x: over(call("log", x), call("log", TWO))),
     Shorthand("log10", 1, lambda x: over(call("log", x), call("log", number(10)))),
     Shorthand("clip", 3, lambda x, low, high: call("minimum", call("maximum", x, low), high)),

@@ -6,6 +6,7 @@ truncation error is near 1e-36, far below what is asked of them.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -23,6 +24,7 @@ from lmlab_derive.numbers.means import expectation
 from lmlab_derive.tree import Derivative, Expectation
 
 NAN = mpmath.nan
+DECIMAL = math.log10(2)  # digits of a bit
 
 
 @cache
@@ -59,6 +61,19 @@ class LongOps(ArrayOps):
         super().__init__()
         self.accuracy = Accuracy()
         self.step = mpmath.mpf(10) ** (-(digits * 3) // 10)
+        self.spread = 0.0  # between 10**-spread and 10**spread lies all that was met, the terms inside of functions too
+
+    @property
+    def digits_needed(self) -> int:
+        """So many digits keep 1 + x from being x, for the largest and the smallest numbers that were met."""
+        return int(2 * min(self.spread, 1e9)) + 60
+
+    def met(self, value: Array) -> None:
+        """Take note of how large and how small numbers get."""
+        for number in value.reshape(-1):
+            if isinstance(number, mpmath.mpf) and number._mpf_[1]:
+                _, _, exponent, bits = number._mpf_
+                self.spread = max(self.spread, DECIMAL * abs(exponent + bits))
 
     def number(self, value: Fraction | str) -> Array:
         """A 0-d object array."""
@@ -69,6 +84,10 @@ class LongOps(ArrayOps):
     def entrywise(self, function: Entrywise, value: Array) -> Array:
         """Number by number."""
         self.bends(function, value)
+        if function.steep:
+            for x in value.reshape(-1):
+                if mpmath.isfinite(x):
+                    self.spread = max(self.spread, float(min(abs(x), HUGE)) ** function.steep / math.log(10))
         return self.wrap(_of_arrays(function)(value))
 
     def divide(self, left: Array, right: Array) -> Array:

@@ -66,6 +66,9 @@ class Ops(Arithmetic):
             self.edged |= edge and bool((away == 0).any())
             self.margin = min(self.margin, float(away.min(initial=np.inf, where=away > 0)))
 
+    def met(self, value: Array) -> None:
+        """Take note of a value on the way; most arithmetic does not care."""
+
     @contextmanager
     def collecting(self) -> Iterator[list[Array]]:
         """Inside: the distances of many points at once, which say nothing of the point outside."""
@@ -194,6 +197,7 @@ class Frame:
         if found is None:
             self.deadline.check()
             found = self.memo[id(node)] = (node, self._compute(node))
+            self.ops.met(found[1])
         return found[1]
 
     def _compute(self, node: Node) -> Array:

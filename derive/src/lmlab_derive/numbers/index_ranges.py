@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from lmlab_derive.limits import MAX_EXPONENT
 from lmlab_derive.numbers.evaluate import COMPARISONS, OPERATORS
 from lmlab_derive.shapes.setting import Setting
-from lmlab_derive.tree import Binary, Call, Compare, Letter, Name, Negate, Node, Number, Table
+from lmlab_derive.tree import Binary, Call, Compare, Condition, Letter, Name, Negate, Node, Number, Table
 
 
 def leaves_entries(setting: Setting, side: Node, sizes: dict[str, int]) -> bool:
@@ -29,6 +30,15 @@ def leaves_entries(setting: Setting, side: Node, sizes: dict[str, int]) -> bool:
         except KeyError:
             continue  # it speaks of values too, which points have
     return bool(kept.any())
+
+
+def obeyed(condition: Condition, sizes: dict[str, int]) -> bool:
+    """Whether sizes obey a condition that is about them alone; one that speaks of values too forbids none."""
+    try:
+        left, right = (_whole(side, {}, sizes) for side in (condition.left, condition.right))
+    except KeyError:
+        return True
+    return bool(COMPARISONS[condition.relation](left, right))
 
 
 def _masks(node: Node) -> Iterator[Compare]:
@@ -52,6 +62,8 @@ def _whole(node: Node, places: dict[str, Any], sizes: dict[str, int]) -> Any:
             return -_whole(node.operand, places, sizes)
         case Binary(op="+" | "-" | "*"):
             return OPERATORS[node.op](_whole(node.left, places, sizes), _whole(node.right, places, sizes))
+        case Binary(op="**", right=Number(value=power)) if power.denominator == 1 and 0 <= power <= MAX_EXPONENT:
+            return _whole(node.left, places, sizes) ** int(power)
         case Binary(op="/"):
             with np.errstate(all="ignore"):
                 return np.true_divide(_whole(node.left, places, sizes), _whole(node.right, places, sizes))

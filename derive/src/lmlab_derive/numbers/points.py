@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,53 @@ from lmlab_derive.functions.record import Array
 from lmlab_derive.functions.reductions import NORM, SUM
 from lmlab_derive.limits import Deadline
 from lmlab_derive.numbers.evaluate import Frame, Ops
+from lmlab_derive.numbers.ranges import ranges
 from lmlab_derive.numbers.size_draws import Sizes
 from lmlab_derive.shapes.setting import Setting
 from lmlab_derive.tree import Given, Kind
 
 Raw = np.ndarray[Any, np.dtype[np.float64]]
+
+
+SPECK = 1e-6  # what stands for 0 in a pattern of numbers that are positive
+LARGEST_WHOLE = 1e3  # of whole numbers that are drawn: sums may have as many terms
+APART = (0.0, 0.0, -6.0, -3.0, 3.0)  # the magnitudes of numbers by themselves beside a pattern
+
+
+def _filled(shape: tuple[int, ...], rest: float, first: float, rows: bool) -> Raw:
+    """All entries alike but for the first one, of all or of each row."""
+    found = np.full(shape, rest)
+    found.reshape((-1, shape[-1]) if rows else (1, -1))[:, :1] = first
+    return found
+
+
+def _along(shape: tuple[int, ...], values: Callable[[Raw], Raw]) -> Raw:
+    """Numbers that depend on the place along the last axis."""
+    return np.broadcast_to(values(np.arange(shape[-1], dtype=float)), shape).copy()
+
+
+def _identity(shape: tuple[int, ...]) -> Raw:
+    return np.broadcast_to(np.eye(shape[-2], shape[-1]), shape).copy() if len(shape) > 1 else np.ones(shape)
+
+
+def _signs(shape: tuple[int, ...]) -> Raw:
+    """A matrix of rank one, of both signs."""
+    return np.asarray(np.prod(np.stack([(-1.0) ** place for place in np.indices(shape)]), axis=0))
+
+
+# Where bounds are attained: at arrays with one entry that counts, at those alike, of two values, in order, ...
+PATTERNS: dict[str, Callable[[tuple[int, ...]], Raw]] = {
+    "spike": lambda shape: _filled(shape, 0.0, 1.0, rows=False),
+    "spikes": lambda shape: _filled(shape, 0.0, 1.0, rows=True),
+    "hole": lambda shape: _filled(shape, 1.0, 0.0, rows=True),
+    "outlier": lambda shape: _filled(shape, 1.0, 1e3, rows=False),
+    "alike": lambda shape: np.ones(shape),
+    "identity": _identity,
+    "halves": lambda shape: _along(shape, lambda place: np.where(place < len(place) / 2, 1.0, 0.0)),
+    "signs": _signs,
+    "ordered": lambda shape: _along(shape, lambda place: (place + 1) / len(place)),
+    "powers": lambda shape: _along(shape, lambda place: 2.0 ** -np.minimum(place, 60)),
+}
 
 
 @dataclass(frozen=True)
@@ -41,13 +83,19 @@ def draw_point(
     style: str = "plain",
     reach: float = 0.0,
 ) -> Point:
-    """Raw numbers for every given. Styles: plain, readable (small whole numbers), zero and equal (all entries),
-    wild (all magnitudes), broad (up to `reach` in size), up and down (above half of it, and below minus that)."""
+    """Raw numbers for every given, inside of what conditions leave to it.
+
+    Styles: plain, readable (small whole numbers), zero and equal (all entries), wild (all magnitudes), broad (up to
+    `reach` in size), up and down (above half of it, and below minus that), and the `PATTERNS`, of that size.
+    """
+    limits = setting.kept("ranges", ranges)
     raw = {}
     for name in givens:
         given = setting.givens[name]
         shape = tuple(axis.value(sizes) for axis in given.shape)
         raw[name] = _raw(given, shape, rng, style, reach)
+        if name in limits:
+            raw[name] = limits[name].moved(raw[name], rng, whole="integer" in setting.kinds(name))
     return Point(sizes, raw)
 
 
@@ -71,6 +119,11 @@ def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: 
     if "integer" in names:
         far = {"wild": 100, "broad": int(reach)}.get(style, 0) if shape else 0  # numbers by themselves are swept
         values = rng.integers(1, max(6, far), shape).astype(float)
+        if style in ("up", "down") and reach > 1:
+            values = np.ceil(rng.uniform(0.5, 1, shape) * min(reach, LARGEST_WHOLE))
+        if style in PATTERNS and shape:
+            values = np.round(PATTERNS[style](shape) * max(reach, 2.0)) + float(bool(names & {"positive", "nonzero"}))
+            return np.asarray(values)
         if "positive" not in names:
             values = values * rng.choice([-1.0, 1.0], shape)
             if "nonzero" not in names:
@@ -79,8 +132,15 @@ def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: 
     values = _reals(shape, rng, style, reach)
     if names & {"positive", "simplex"}:
         values = np.abs(values) + (0.1 if style == "plain" else 0.0)
-        values = np.where(values == 0, 1.0, values)
-    if names & {"nonzero", "unit"}:
+        values = np.where(values == 0, SPECK * reach if style in PATTERNS else 1.0, values)
+    if style in PATTERNS and names & {"nonzero", "unit"}:
+        bare = (
+            values == 0
+            if "nonzero" in names
+            else np.all(values == 0, axis=-1, keepdims=True) & (np.arange(shape[-1]) == 0)
+        )
+        values = np.where(bare, SPECK * reach if "nonzero" in names else 1.0, values)
+    elif names & {"nonzero", "unit"}:
         values = np.where(np.abs(values) < 0.2, values + 0.5, values)
     if "definite" in names and style == "wild":
         values = np.outer(values[0], values[0])  # nearly singular, for bounds that forget the smallest eigenvalue
@@ -100,6 +160,10 @@ def _reals(shape: tuple[int, ...], rng: np.random.Generator, style: str, reach: 
         return rng.uniform(-1, 1, shape) * reach
     if style in ("up", "down"):
         return rng.uniform(0.5, 1, shape) * (reach if style == "up" else -reach)
+    if style in PATTERNS:
+        if not shape:
+            return np.asarray(float(rng.choice([-1.0, 1.0])) * reach * 10.0 ** float(rng.choice(APART)))
+        return PATTERNS[style](shape) * reach
     if style == "wild":
         if rng.random() < 0.5:
             return rng.uniform(-1, 1, shape) * float(rng.choice([3.0, 10.0, 30.0, 100.0]))
@@ -108,6 +172,8 @@ def _reals(shape: tuple[int, ...], rng: np.random.Generator, style: str, reach: 
 
 
 def _fractions(shape: tuple[int, ...], rng: np.random.Generator, style: str) -> Raw:
+    if style in PATTERNS and shape:
+        return np.clip(np.abs(PATTERNS[style](shape)), SPECK, 1 - SPECK)
     if style in ("zero", "equal"):
         return np.full(shape, 0.5)  # where bounds of chances are attained
     if style == "readable":

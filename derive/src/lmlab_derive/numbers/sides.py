@@ -26,6 +26,7 @@ KINK = 1e-4  # a point this near to a kink of relu, max, a comparison ... is dra
 DIGITS = 60
 ROUNDING = mpmath.mpf(10) ** -30  # relative difference below which long decimals count as equal
 TINY = mpmath.mpf(10) ** -DIGITS
+MANY_DIGITS = 4000  # in which even sigmoid(1000) is not 1; the most that are computed with
 SHRINKS = mpmath.mpf(10) ** -6  # from 60 digits to 120: by at least this much, if it was made by rounding
 STAYS = 0.01
 BEYOND = 10  # times the error of its sums: a difference that counts
@@ -141,6 +142,9 @@ class Ruling:
     equal: bool = False
     left_defined: bool = True
     right_defined: bool = True
+    beyond: bool = (
+        False  # no number of digits that is quick to compute keeps apart what is large and what is small here
+    )
     diverges: bool = False  # an expectation has no value
     largest: Any = None  # max of left - right, relative to scale
     smallest: Any = None
@@ -151,25 +155,35 @@ class Ruling:
         return self.left_defined and self.right_defined
 
 
-def referee(setting: Setting, left: Node, right: Node, point: Point, deadline: Deadline) -> Ruling:
-    """Compare in 60 digits; a difference seen there must stay the same in 120, since one made by rounding shrinks.
+def referee(
+    setting: Setting, left: Node, right: Node, point: Point, deadline: Deadline, digits: int = DIGITS
+) -> Ruling:
+    """Compare in 60 digits; a difference seen there must stay the same in more, since one made by rounding shrinks.
 
-    What is below 1e-60 even then is taken for zero: saturated functions come out so, and no digits would settle them.
+    So many more that the largest number met does not hide the smallest: 1 + exp(-1000) is 1 in 400 digits. Where that
+    would take too many, 120 have to do, and the ruling says so. Means and slopes have errors of their own, which do not
+    shrink as fast.
     """
     try:
-        gap, scale, ruling = _long_gap(setting, left, right, point, DIGITS, deadline)
+        gap, scale, ruling, ops = _long_gap(setting, left, right, point, digits, deadline)
+        coarse = ops.accuracy.means or setting.differentiates(left) or setting.differentiates(right)
         if gap is None:
             return ruling
-        coarse = _largest(gap)
-        if coarse <= ROUNDING * scale:
+        first = _largest(gap)
+        least = ROUNDING if coarse else mpmath.mpf(10) ** (10 - digits)
+        if first <= least * scale:
             ruling.equal = True
         else:
-            gap, scale, ruling = _long_gap(setting, left, right, point, 2 * DIGITS, deadline)
+            more = max(2 * digits, ops.digits_needed)
+            beyond = more > MANY_DIGITS
+            more = 2 * digits if beyond else more
+            gap, scale, ruling, _ = _long_gap(setting, left, right, point, more, deadline)
             if gap is None:
                 return ruling
             size = _largest(gap)
-            ruling.equal = size <= max(ROUNDING * scale, coarse * SHRINKS, TINY)
-            ruling.known = ruling.equal or abs(size - coarse) <= STAYS * coarse
+            ruling.beyond = beyond
+            ruling.equal = size <= max(first * SHRINKS, least * scale, TINY if beyond else 0)
+            ruling.known = ruling.equal or not (coarse or beyond) or abs(size - first) <= STAYS * first
         ruling.largest, ruling.smallest = gap.max() / (scale or 1), gap.min() / (scale or 1)
         return ruling
     except (NoExactValue, OutOfTime):
@@ -220,7 +234,7 @@ def touches(
 ) -> bool:
     """Whether sign * (left - right) reaches 0 somewhere, as far as the `trusted` of these digits tell."""
     try:
-        gap, scale, _ = _long_gap(setting, left, right, point, digits, deadline)
+        gap, scale, _, _ = _long_gap(setting, left, right, point, digits, deadline)
     except (NoExactValue, OutOfTime):
         return False
     return gap is not None and bool(max(sign * gap.max(), sign * gap.min()) >= -scale * mpmath.mpf(10) ** -trusted)
@@ -264,7 +278,7 @@ def _largest(gap: Any) -> Any:
 
 def _long_gap(
     setting: Setting, left: Node, right: Node, point: Point, digits: int, deadline: Deadline
-) -> tuple[Any, Any, Ruling]:
+) -> tuple[Any, Any, Ruling, LongOps]:
     with mpmath.workdps(digits):
         ops = LongOps(digits)
         frame = make_frame(setting, point, ops, deadline)
@@ -274,7 +288,7 @@ def _long_gap(
         coarse = any(not np.isfinite(float(error)) or error > 1e-30 * size for _, error, size in ops.accuracy.means)
         if coarse and not ruling.diverges:
             raise NoExactValue  # an integral that did not settle
-        return gap, scale, ruling
+        return gap, scale, ruling, ops
 
 
 def _gap(x: Raw, y: Raw) -> tuple[Any, Any, Ruling]:

@@ -6,14 +6,17 @@ import math
 
 import numpy as np
 
-from lmlab_derive.limits import MAX_ELEMENTS, Refusal
-from lmlab_derive.numbers.index_ranges import leaves_entries
+from lmlab_derive.limits import MAX_ELEMENTS, MAX_SLOPES, Refusal
+from lmlab_derive.numbers.index_ranges import leaves_entries, obeyed
 from lmlab_derive.shapes.setting import Setting
 from lmlab_derive.sizes import ONE, Size
-from lmlab_derive.tree import Index, Node, Slice, letters_in
+from lmlab_derive.tree import Derivative, Index, Name, Node, Number, Slice, letters_in
 
 Sizes = dict[str, int]
-TOPS = (1, 2, 3, 4, 6, 9, 14, 30, 70, 150)  # the largest of small sizes, as far as conditions such as i > 100 ask for
+TOPS = (1, 2, 3, 4, 6, 9, 14, 30, 70, 150, 400, 1000)  # the largest of small sizes, as far as conditions ask for
+LADDER = (6, 16, 40, 128, 400, 1000)  # larger sizes: what forgets a size, or holds for few entries alone, fails there
+FARTHEST = 1_200  # a number of the formula up to which sizes next to it are drawn
+MOST_STEPS = 12  # of the ladder
 NO_ENTRY = "no entry was found whose indices obey the where conditions"
 
 
@@ -27,6 +30,21 @@ class SizeDrawer:
         self.shapes = {setting.shapes.of(node) for node in inner}
         self.shapes |= {setting.givens[name].shape for name in self.givens}
         self.limits = self._limits(inner)
+        self.slopes = self._slopes(inner)
+        about = [side for c in setting.conditions for side in (c.left, c.right)]
+        self.written = {
+            int(n.value) for n in [*inner, *setting.opened(*about)] if isinstance(n, Number) and n.value > 1
+        }
+
+    def _slopes(self, inner: list[Node]) -> list[tuple[Size, Size]]:
+        """Of every derivative, how many numbers it is taken by, with the entries of each array that it passes through."""
+        found = []
+        for node in inner:
+            if isinstance(node, Derivative):
+                count = math.prod((axis for name in node.by for axis in self.setting.shape(Name(name))), start=ONE)
+                for part in self.setting.opened(node.operand):
+                    found.append((count, math.prod(self.setting.shapes.of(part), start=ONE)))
+        return list(dict.fromkeys(pair for pair in found if pair[0].number is None or pair[1].number is None))
 
     def _limits(self, inner: list[Node]) -> list[Size]:
         """Sizes that must be at least 1: every axis, room for every position, and rows >= columns of orthogonals."""
@@ -50,10 +68,14 @@ class SizeDrawer:
 
     def allowed(self, sizes: Sizes) -> bool:
         """Whether every axis has at least one entry, no array has too many, and conditions on indices leave some."""
+        if not all(obeyed(condition, sizes) for condition in self.setting.conditions):
+            return False
         return self._fits(sizes) and all(leaves_entries(self.setting, node, sizes) for node in self.nodes)
 
     def _fits(self, sizes: Sizes) -> bool:
         if any(size.value(sizes) < 1 for size in self.limits):
+            return False
+        if any(count.value(sizes) * size.value(sizes) > MAX_SLOPES for count, size in self.slopes):
             return False
         return all(math.prod(axis.value(sizes) for axis in shape) <= MAX_ELEMENTS for shape in self.shapes)
 
@@ -84,15 +106,25 @@ class SizeDrawer:
                 best = (score, sizes)
             if score == 0:
                 break
-        if best is None:
-            return self._smallest(rng)
-        return best[1]
+        return self._smallest(rng) if best is None else best[1]
+
+    def ladder(self, small: Sizes) -> list[Sizes]:
+        """Larger and larger sizes, and those next to a number of the formula: all of them so, and each alone."""
+        near = {number + beside for number in self.written if number <= FARTHEST for beside in (1, 0, -1)}
+        steps = sorted({*LADDER, *sorted(near)[: MOST_STEPS - len(LADDER)]})
+        found = []
+        for size in steps:
+            options = [dict.fromkeys(self.names, size)]
+            options += [small | {name: size} for name in self.names if len(self.names) > 1]
+            found += [sizes for sizes in options if self.names and size > 2 and self.allowed(sizes)]
+        return found
 
     def _smallest(self, rng: np.random.Generator) -> Sizes:
         fitting = False
         for top in TOPS:
-            for _ in range(40):
-                sizes = {name: int(rng.integers(1, top + 1)) for name in self.names}
+            for attempt in range(40):
+                reach = top + top // 2 if attempt % 2 else top  # where top is the least there is, not that alone
+                sizes = {name: int(rng.integers(1, reach + 1)) for name in self.names}
                 if self.allowed(sizes):
                     return sizes
                 fitting |= self._fits(sizes)

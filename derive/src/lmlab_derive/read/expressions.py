@@ -132,6 +132,8 @@ class ExpressionParser(TokenReader):
                 node = tree.Transpose(node, column=token.column)
             elif self.take(".mT"):
                 node = spellings.last_two_swapped(node, token.column)
+            elif self.take("!"):
+                node = replace(WRITTEN_OUT["factorial"].means(node), column=token.column)
             elif self.take("."):
                 node = self._method(node)
             elif token.text == "[" and token.kind == "symbol" and token.glued:
@@ -320,7 +322,8 @@ class ExpressionParser(TokenReader):
         if name not in NAMES and name not in WRITTEN_OUT:
             if name in self.known:
                 raise refusal(token, f"{name} is not a function; write {name} * (...) or {name} @ (...)")
-            advice = f"write d({name.rstrip(PRIME)}(x))/dx" if name.endswith(PRIME) else nearest(name, NAMES)
+            advice = spellings.NOT_READ.get(name) or nearest(name, NAMES)
+            advice = f"write d({name.rstrip(PRIME)}(x))/dx" if name.endswith(PRIME) else advice
             raise refusal(token, f"there is no function {name}; {advice}")
         self.expect("(", "")
         if name in DERIVATIVES:

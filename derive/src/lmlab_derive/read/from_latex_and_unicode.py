@@ -66,6 +66,7 @@ def plain(row: str) -> str:
     row = _OF_PARTIAL.sub("∂", _BY_PARTIAL.sub(r"d/d\1\2 ", row))
     row = _IN.sub(lambda m: ": " + _BETWEEN.sub(", ", m[1] or m[2] or ""), row)
     row = re.sub(r"(:[^=<>]*)", lambda m: m[1].replace("×", ","), row)  # sizes; among factors it is a product
+    row = re.sub(r"(?<![\\\w])(sum|prod)(?=\s*_(?:\{|\w\b))", r"\\\1", row)  # sum_{i=1}^n, without its backslash
     if "\\" in row.rstrip("\\") or "_{" in row or "^{" in row:
         row = _latex(row)
     if _SECOND.search(row):
@@ -151,6 +152,7 @@ def _latex(row: str) -> str:
         row = re.sub(r"(\\sum|\\prod)\s*_\s*\{([^{}]*)\}\s*\^\s*(\w)", r"\1_(\2..\3)", row)
         row = re.sub(r"(\\sum|\\prod)\s*_\s*\{([^{}]*)\}", r"\1_(\2)", row)
         row = re.sub(r"\\sqrt\s*\{([^{}]*)\}", r" sqrt(\1)", row)
+        row = re.sub(r"\\[dt]?binom\s*\{([^{}]*)\}\s*\{([^{}]*)\}", r" binom(\1, \2)", row)
         row = re.sub(r"\^\s*\{\s*(?:\\top|T)\s*\}(?=(\w)?)", lambda m: ".T" + " " * bool(m[1] and m[1] != "_"), row)
         row = re.sub(r"\^\s*\{\s*(\d)\s*\}", r"^\1 ", row)
         row = re.sub(r"\^\s*\{([^{}]*)\}", r"^(\1)", row)

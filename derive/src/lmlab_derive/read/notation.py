@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from lmlab_derive import tree
+from lmlab_derive.functions import WRITTEN_OUT
 from lmlab_derive.limits import NoExactValue, Refusal
 from lmlab_derive.read.cursor import BARS, refusal
 from lmlab_derive.read.derivatives import DerivativeParser
@@ -18,9 +19,25 @@ from lmlab_derive.read.tokens import Token
 from lmlab_derive.shapes.scope import Macro, Scope, substituted
 from lmlab_derive.shapes.setting import build
 from lmlab_derive.slopes import Alone, slope
-from lmlab_derive.small_formulas import ZERO, call, normal_distribution
+from lmlab_derive.small_formulas import ZERO, call, normal_distribution, size_as_formula
 from lmlab_derive.text import to_text
-from lmlab_derive.tree import Derivative, Index, Let, Letter, Name, Node, Over, Slice, Table, Witness, letters_in, walk
+from lmlab_derive.tree import (
+    Compare,
+    Derivative,
+    Given,
+    Index,
+    Let,
+    Letter,
+    Name,
+    Node,
+    Over,
+    Slice,
+    Table,
+    Witness,
+    letters_in,
+    names_in,
+    walk,
+)
 
 _PREFIXES = {"Σ": "sum", "Π": "prod"}
 
@@ -285,6 +302,30 @@ class NotationParser(DerivativeParser):
             raise refusal(token, f"the range of {name} is not clear; write {function}({name}=1..n, ...)")
         return Over(body, function, Letter(name, first), start, stop, witness, column=token.column)
 
+    def _index(self, operand: Node) -> Node:
+        """A part of anything; m[z] of a random place z is the sum of the entries, each where z is its place."""
+        found = super()._index(operand)
+        if not isinstance(found, Index):
+            return found
+        axes = [k for k, item in enumerate(found.items) if isinstance(item, Name) and self._is_place(item.name)]
+        shape = build(self.scope).shape(found.operand) if axes and names_in(found) <= self.scope.known else ()
+        if len(axes) != 1 or (axes[0] and axes[0] != len(shape) - 1) or not shape:
+            return found
+        self.forgave = True
+        (axis,) = axes
+        place = found.items[axis]
+        assert isinstance(place, Name)
+        there = Compare("==", WRITTEN_OUT["arange"].means(size_as_formula(shape[axis])), place)
+        if axis:
+            return tree.Binary("@", Index(found.operand, found.items[:axis]), there)
+        chosen = tree.Binary("@", there, found.operand)
+        return Index(chosen, found.items[1:]) if found.items[1:] else chosen
+
+    def _is_place(self, name: str) -> bool:
+        """Whether a name is a random place."""
+        given = self.scope.definitions.get(name)
+        return isinstance(given, Given) and not given.shape and any(k.name == "categorical" for k in given.kinds)
+
     # -- functions of one's own -------------------------------------------------------------------------------------------
 
     def _own_function(self, token: Token) -> Node:
@@ -298,7 +339,8 @@ class NotationParser(DerivativeParser):
         value = macro.value
         for _ in range(len(token.text) - len(name)):
             value = self._slope_of(token, name, replace(macro, value=value))
-        return substituted(value, dict(zip(macro.parameters, args, strict=True)))
+        found = substituted(value, dict(zip(macro.parameters, args, strict=True)))
+        return replace(found, primed=token.text) if name != token.text else found
 
     def _slope_of(self, token: Token, name: str, macro: Macro) -> Node:
         if len(macro.parameters) != 1:

@@ -10,13 +10,22 @@ from lmlab_derive.limits import Refusal
 from lmlab_derive.read.cursor import sizes_in_builders, splits_claim
 from lmlab_derive.read.expressions import RELATIONS
 from lmlab_derive.read.notation import free_letters
+from lmlab_derive.read.prose import claims_in
 from lmlab_derive.read.statements import StatementParser, source
 from lmlab_derive.read.subscripts import entries
-from lmlab_derive.read.tokens import KEYWORDS, RawStatement, Token, split_statements, tokenize
+from lmlab_derive.read.tokens import (
+    KEYWORDS,
+    RawStatement,
+    Token,
+    split_statements,
+    starts_statement,
+    tokenize,
+)
 from lmlab_derive.shapes.scope import Definition, Scope
 from lmlab_derive.text import to_text
 from lmlab_derive.tree import Claim, Condition, Node, NotUnderstood, Step, letters_in
 
+_STEP = re.compile(r"\s*(?:=|<=|>=|<|>|≤|≥|\\le|\\ge)")
 _DEFINES = re.compile(r"\s*(?:given|let)\s+([^\W\d]\w*'*)")
 
 
@@ -100,11 +109,12 @@ def _next_step(body: Sequence[Token], cut: int) -> int:
     return len(body) - 1
 
 
-def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozenset()) -> Sheet:
+def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozenset(), *, prose: bool = False) -> Sheet:
     """Parse a whole text. A statement that is not understood becomes a `NotUnderstood`; the rest is still read.
 
     `scope` holds definitions from before, such as the setting that a grading key lays down; the `locked` ones among
-    them stay what they are, and a statement that would change one is noted.
+    them stay what they are, and a statement that would change one is noted. In `prose`, lines without a keyword are
+    searched for claims.
     """
     scope = replace(scope or Scope(), locked=locked)
     entries: list[ScopedClaim | NotUnderstood] = []
@@ -128,13 +138,62 @@ def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozen
             else:
                 entries.append(parse_claim(raw, tokens, scope))
         except Refusal as refusal:
+            rest = _readable_steps(raw, scope) if raw.text.lstrip().startswith("derive") else None
+            if rest is not None:
+                entries.append(rest)
+                continue
             reason = _blame(str(refusal), broken, later.get(raw.line, {}))
             if raw.plain != raw.text:
                 reason += f" (read as: {raw.plain})"
-            entries.append(NotUnderstood(line=raw.line, text=raw.text, reason=reason))
+            claims = _in_prose(raw, scope) if prose and not starts_statement(raw.text) else []
+            entries += claims or [NotUnderstood(line=raw.line, text=raw.text, reason=reason)]
             if name:
                 broken[name] = raw.line
     return Sheet(tuple(entries), scope, tuple(notes))
+
+
+def _readable_steps(raw: RawStatement, scope: Scope) -> ScopedClaim | None:
+    """A derivation without its lines that are not understood; None where nothing is left, or no line is to blame."""
+    steps: list[list[tuple[int, str]]] = []
+    for row in raw.rows:
+        if not steps or _STEP.match(row[1]):
+            steps.append([row])
+        else:
+            steps[-1].append(row)
+    kept, skipped = [*steps[0]], []
+    for rows in steps[1:]:
+        try:
+            alone = RawStatement(raw.line, (*steps[0], *rows))
+            parse_claim(alone, tokenize(alone), scope)
+            kept += rows
+        except Refusal as refusal:
+            text = " ".join(row.strip() for _, row in rows)
+            skipped.append(NotUnderstood(line=rows[0][0], text=text, reason=str(refusal)))
+    if not skipped or len(kept) == len(steps[0]):
+        return None
+    try:
+        rest = RawStatement(raw.line, tuple(kept))
+        entry = parse_claim(rest, tokenize(rest), scope)
+    except Refusal:
+        return None
+    return replace(entry, claim=replace(entry.claim, text=raw.text, skipped=tuple(skipped)))
+
+
+def _in_prose(raw: RawStatement, scope: Scope) -> list[ScopedClaim]:
+    """The claims of a line without a keyword: all of it, or what of it stands among words."""
+    found: list[ScopedClaim] = []
+    for text, among_words in claims_in("\n".join(row for _, row in raw.rows), scope.known):
+        if found and not (among_words and found[-1].claim.in_prose):
+            break
+        rows = tuple((raw.line + k, row) for k, row in enumerate(f"claim {text}".split("\n")))
+        statement = RawStatement(line=raw.line, rows=rows)
+        try:
+            entry = parse_claim(statement, tokenize(statement), scope)
+        except Refusal:
+            continue
+        if all(entry.claim.steps != other.claim.steps for other in found):
+            found.append(replace(entry, claim=replace(entry.claim, text=raw.text, in_prose=among_words)))
+    return found
 
 
 def _define(keyword: str, tokens: list[Token], raw: RawStatement, scope: Scope, notes: list[str]) -> Scope:

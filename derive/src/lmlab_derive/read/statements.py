@@ -276,6 +276,14 @@ class StatementParser(ShapeParser):
                 name = self.new_name()
                 self.at += 1
                 self.learn(Let(name=name, value=shallow(self.sum_of_products()), line=self.next.line))
+            elif self._says_what_a_given_is():
+                name = self.next.text
+                self.at += 2
+                value = shallow(self.sum_of_products())
+                given = self.scope.definitions[name]
+                self.scope = self.scope.determined(Let(name=name, value=value, line=self.next.line))
+                if isinstance(given, Given) and {kind.name for kind in given.kinds} & {"positive"}:
+                    conditions.append(Condition(left=Name(name), relation=">", right=number(0)))
             else:
                 start = self.at
                 try:
@@ -294,6 +302,14 @@ class StatementParser(ShapeParser):
                 raise waiting[1]
             self.at = end
         return tuple(conditions)
+
+    def _says_what_a_given_is(self) -> bool:
+        """Whether `a = b + 1` follows, with a given that is not random and has no kind but a sign."""
+        given = self.scope.definitions.get(self.next.text)
+        plain = isinstance(given, Given) and {kind.name for kind in given.kinds} <= {"positive", "nonzero"}
+        return (
+            plain and self.next.kind == "name" and self.peek(1).text in ("=", "==") and not self.scope.is_locked(given)
+        )
 
     def _skipped(self, start: int) -> bool:
         """Go to the end of the item that starts here; whether another one follows."""
@@ -320,7 +336,7 @@ class StatementParser(ShapeParser):
         token = self.next
         if token.text in ("=", "=="):
             raise self.error(
-                "an equality in a where clause names something new, like `where t = a + b`; conditions use < > <= >= !="
+                "an equality in a where clause says what a name is, like `where t = a + b`; solve this one for a name"
             )
         if not self.take(*CONDITIONS):
             raise self.error("a where clause holds `name: shape kind`, `name = value` or a condition like x > 0")
@@ -330,10 +346,13 @@ class StatementParser(ShapeParser):
         """Expressions tied by relations; entries that a mask leaves out are set so that the relation holds there."""
         values: list[Node] = []
         signs: list[tuple[str, int]] = []
+        texts: list[str] = []
         relation, line = "", self.next.line
         while True:
+            start = self.at
             values.append(shallow(self.sum_of_products()))
             signs.append((relation, line))
+            texts.append(source(self.tokens[start : self.at]))
             if self.next.text == "!=":
                 raise self.error("a claim says ==, <=, >=, < or >")
             token = self.take(*RELATIONS)
@@ -347,8 +366,10 @@ class StatementParser(ShapeParser):
                 "a condition on indices goes with one relation; write one claim for each", code="condition-beside-chain"
             )
         values = [_masked(value, masks, i, signs[-1][0]) for i, value in enumerate(values)]
-        sides = zip(signs, self.tabled(values, bounds), strict=True)
-        return tuple(Step(relation=relation, value=value, line=line) for (relation, line), value in sides)
+        sides = zip(signs, self.tabled(values, bounds), texts, strict=True)
+        return tuple(
+            Step(relation=relation, value=value, line=line, text=text) for (relation, line), value, text in sides
+        )
 
     def conditions(self) -> tuple[Condition, ...]:
         """What follows assume: conditions, separated by commas or `and`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -21,7 +22,7 @@ _NUMBERED = re.compile(r"([^\W\d_]*)_?(\d)(\d?)")  # x_1, x1 and W_12
 def entries(tokens: Sequence[Token], known: Collection[str]) -> list[Token]:
     """x_i as x[i], where x is a name and x_i is none; x_ij is x[i, j]."""
     out: list[Token] = []
-    for token in _with_its_d(tokens, known):
+    for token in _with_its_d(_underscored(tokens, known), known):
         base, _, letters = token.text.partition("_")
         bare = base.removeprefix("d") if base not in known else base
         entry = token.kind == "name" and letters.isalpha() and len(letters) <= 3 and bare in known
@@ -33,6 +34,16 @@ def entries(tokens: Sequence[Token], known: Collection[str]) -> list[Token]:
         glued = [token.glued, *[True] * (len(parts) - 1)]
         named = zip(kinds, parts, glued, strict=True)
         out += [replace(token, kind=k, text=t, glued=g, paper=t != base) for k, t, g in named]
+    return out
+
+
+def _underscored(tokens: Sequence[Token], known: Collection[str]) -> list[Token]:
+    """H_[i] as an entry of H_, where that is a name and H is none."""
+    out = list(tokens)
+    for at, (token, bracket) in enumerate(itertools.pairwise(tokens)):
+        bare = token.text.removeprefix("d") if token.text not in known else token.text
+        if token.kind == "name" and bracket.text == "[" and bracket.paper and bare not in known and f"{bare}_" in known:
+            out[at : at + 2] = [replace(token, text=f"{token.text}_"), replace(bracket, paper=False, glued=True)]
     return out
 
 

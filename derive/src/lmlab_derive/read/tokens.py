@@ -12,7 +12,7 @@ _TOKEN = re.compile(
     r"""\s+ | (?:np|numpy|jnp|torch)\.(?:linalg\.|special\.)?(?=[a-z])
     | (?P<number>(?:\d+(?:\.(?!\.)\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<name>(?!_\[)[^\W\d](?:\w*?(?=_\[)|\w*'*))
-    | (?P<symbol>_\[|\*\*|\^|==|<=|>=|!=|\.\.|\|\||~|\.m?T(?!\w)|\.(?=[^\W\d]\w*\()|[-+*/@·()\[\]{},:=<>|‖])""",
+    | (?P<symbol>_\[|\*\*|\^|==|<=|>=|!=|!|\.\.|\|\||~|\.m?T(?!\w)|\.(?=[^\W\d]\w*\()|[-+*/@·()\[\]{},:=<>|‖])""",
     re.VERBOSE,
 )
 _WRITE_INSTEAD = {
@@ -23,7 +23,6 @@ _WRITE_INSTEAD = {
     "?": "where(c, a, b)",
     "%": "# before a comment, a - b * floor(a / b) for a remainder",
     "&": "one claim a line",
-    "!": "prod(arange(n) + 1)",
 }
 _WRITE_INSTEAD |= dict.fromkeys("'\"", "@, sum and .T in place of einsum")
 KEYWORDS = ("given", "let", "assume", "claim", "derive")
@@ -65,6 +64,11 @@ class RawStatement:
     def plain(self) -> str:
         """The same in the signs of the language."""
         return " ".join(plain(row).replace("^", "**").strip() for _, row in self.rows if row.strip())
+
+
+def starts_statement(text: str) -> bool:
+    """Whether a line starts with a word that statements start with."""
+    return bool(_STARTS.match(text))
 
 
 def split_statements(text: str) -> list[RawStatement]:

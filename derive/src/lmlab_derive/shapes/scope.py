@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -81,6 +82,22 @@ class Scope:
                 pending |= names_in(definition.value) - found
                 found |= pending
         return found
+
+    def is_locked(self, definition: Definition | None) -> bool:
+        """Whether a definition is that of a grading key, which stays what it is."""
+        return definition is not None and definition.name in self.locked
+
+    def determined(self, let: Let) -> Scope:
+        """The scope in which a given is no longer free: it is what the let says, and all that depends on it follows."""
+        _refuse_letters(let)
+        after = [name for name in self.definitions if let.name in self.behind(name)]
+        wanted = names_in(let.value)
+        if let.name in wanted or wanted & set(after):
+            raise Refusal(
+                f"{let.name} would be defined by itself; solve the equality for one name", code="given-by-itself"
+            )
+        before = {name: d for name, d in self.definitions.items() if name not in after and name != let.name}
+        return replace(self, definitions=before | {let.name: let} | {name: self.definitions[name] for name in after})
 
     def define(self, definition: Definition) -> Scope:
         """A scope with one more name. A name defined again hides the old one, which older lets go on using."""
@@ -162,6 +179,18 @@ def substituted(node: Node, values: dict[str, Node]) -> Node:
         items = tuple(item if isinstance(item, Slice) else substituted(item, values) for item in node.items)
         node = replace(node, items=items)
     return node.rebuild(inner)
+
+
+def renamed_scope(scope: Scope, names: Mapping[str, str]) -> Scope:
+    """The scope with names for others that it knows as well: what they are defined as is left to those."""
+    definitions = {name: d for name, d in scope.definitions.items() if name not in names}
+    conditions = scope.conditions
+    for old, new in names.items():
+        definitions = {name: _renamed(d, old, new) for name, d in definitions.items()}
+        conditions = tuple(
+            replace(c, left=rename(c.left, old, new), right=rename(c.right, old, new)) for c in conditions
+        )
+    return replace(scope, definitions=definitions, conditions=conditions, sizes=scope.sizes - set(names))
 
 
 def _renamed_witness(witness: W, old: str, new: str) -> W:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import Any, TypeVar
 
 from lmlab_derive.distributions import DISTRIBUTIONS, Distribution, random_kind
 from lmlab_derive.limits import Refusal
@@ -11,6 +13,8 @@ from lmlab_derive.shapes.infer import Shapes
 from lmlab_derive.shapes.scope import Scope
 from lmlab_derive.sizes import Shape, broadcast, shape_text, size_names
 from lmlab_derive.tree import Condition, Derivative, Expectation, Given, Kind, Let, Name, Node, names_in, shown, walk
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -26,6 +30,14 @@ class Setting:
     opens: dict[str, frozenset[str]] = field(default_factory=dict)  # the `open_names` of a let
     counted: dict[int, tuple[Node, bool]] = field(default_factory=dict)  # by identity; the node is kept alive beside it
     slopes: dict[int, tuple[Node, bool]] = field(default_factory=dict)  # likewise
+    found: dict[str, Any] = field(default_factory=dict)  # what others work out once of a setting, by what they call it
+
+    def kept(self, what: str, work_out: Callable[[Setting], T]) -> T:
+        """What is worked out of a setting, once."""
+        if what not in self.found:
+            self.found[what] = work_out(self)
+        found: T = self.found[what]
+        return found
 
     def shape(self, node: Node) -> Shape:
         """The shape of an expression; a Refusal also when it uses a broken let."""

@@ -11,14 +11,14 @@ from lmlab_derive.limits import MAX_TERMS, Refusal
 from lmlab_derive.numbers.points import Point, corner_point, with_corners
 from lmlab_derive.numbers.sides import Sides
 from lmlab_derive.numbers.size_draws import Sizes
-from lmlab_derive.sheets.climbs import ATTAINED, MODERATE, broken, climb, continuous, height
+from lmlab_derive.sheets.climbs import ATTAINED, broken, climb, continuous, height
+from lmlab_derive.sheets.extreme_points import at_larger_sizes, magnitudes, patterned
 from lmlab_derive.sheets.kink_points import kinks
 from lmlab_derive.sheets.relation import Relation
 from lmlab_derive.sheets.special_points import allows, jumps, written
 
 WILD = 36
 SPECIAL = ("zero", "equal")  # where bounds are often attained
-LARGE = (16, 128, 1000)  # sizes: bounds that forget a size fail only where it is large
 FAR = (1e3, 1e5)  # how far values reach
 EXACT = (0.25, 0.5, 0.75, 2.0, 3.0, 4.0)  # values of one scalar at which bounds are attained, beside 1
 WRITTEN = 8  # numbers of the claim at which a scalar is tried: (x - 7.3)**2 is small at one of them alone
@@ -32,8 +32,8 @@ MANY = (8.0, 30.0, 100.0, 1000.0)  # whole numbers beside a scalar of any magnit
 SHARES = (*(10.0**e for e in np.linspace(-4, -0.25, 12)), 0.75, 0.9, 0.97, 0.99, 0.999)  # or a fraction
 QUICK_S = 0.02  # of processor time: so many values beside a whole number, one by one, are not tried with a larger one
 LONGEST_S = 0.1  # of processor time: a sum that takes so long is not made longer
-SLOW_S = 2.0  # of processor time: at sizes where points take so long, no more are looked at
-STARTS = 3
+STARTS = 5
+MOST_NUMBERS = 130  # of a point to climb from
 FRESH = (2, 3, 4, 5)  # sizes of other points to climb from
 CLIMBS_S = 1.0  # of processor time: after so long no other is begun
 
@@ -63,7 +63,7 @@ def _starts(relation: Relation, looked_at: list[tuple[float, Point]]) -> list[Po
 
     Not those where the sides are equal: mostly both are 0 there, or one number by itself, and no way leads up.
     """
-    best = [pair for pair in looked_at if max(pair[1].sizes.values(), default=0) < MODERATE]
+    best = [pair for pair in looked_at if sum(raw.size for raw in pair[1].raw.values()) < MOST_NUMBERS]
     best.sort(key=lambda pair: (abs(pair[0]) <= ATTAINED, -pair[0]))
     found: dict[tuple[bytes, ...], Point] = {}
     for _, point in best:
@@ -80,7 +80,7 @@ def _fresh(relation: Relation) -> Iterator[Point]:
     several = [name for name in relation.sizes.givens if relation.setting.givens[name].shape]
     for top in FRESH if several and relation.varies and not relation.averages else ():
         sizes = dict.fromkeys(relation.sizes.names, top)
-        drawn = relation.draw(sizes) if relation.sizes.allowed(sizes) else None
+        drawn = relation.draw(sizes if relation.sizes.allowed(sizes) else relation.sizes.distinct(relation.rng, top))
         if drawn is not None and drawn[1].defined:
             yield drawn[0]
         if time.thread_time() - started > CLIMBS_S:
@@ -110,15 +110,13 @@ def _candidates(relation: Relation) -> Iterator[tuple[Point, Sides] | None]:
             yield relation.looked_at(point)
         for point in kinks(relation, small[0]):
             yield relation.looked_at(point, beside=True)
-    for sizes in _large(relation, small[0]):
-        started = time.thread_time()
-        for style in ("plain", *SPECIAL) if relation.varies else ("plain",):
-            try:
-                yield relation.draw(sizes, style)
-            except Refusal:  # an average over so many numbers is not taken
-                break
-            if time.thread_time() - started > SLOW_S:
-                return  # what is left of the time is for the ascent
+    if relation.varies and not relation.averages:
+        for sizes in (*small, *relation.sizes.with_ones(relation.rng)[:1]):
+            for point in patterned(relation, sizes):
+                yield relation.looked_at(point, beside=True)
+        for point in magnitudes(relation, small[0]):
+            yield relation.looked_at(point, beside=True)
+    yield from at_larger_sizes(relation, small[0], patterns=not relation.averages)
 
 
 def _corners(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
@@ -129,15 +127,6 @@ def _corners(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] |
         for apart, many in ((0, False), (1, False), (0, True), (1, True)):
             point = corner_point(relation.setting, relation.at_random(sizes), relation.rng, rest, apart, many)
             yield relation.looked_at(point)
-
-
-def _large(relation: Relation, small: Sizes) -> list[Sizes]:
-    """All sizes large, and each alone."""
-    found = []
-    for size in LARGE:
-        options = [dict.fromkeys(small, size)] + [small | {name: size} for name in small if len(small) > 1]
-        found += [sizes for sizes in options if small and relation.sizes.allowed(sizes)]
-    return found
 
 
 def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:

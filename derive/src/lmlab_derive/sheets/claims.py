@@ -10,7 +10,6 @@ import numpy as np
 from lmlab_derive import limits
 from lmlab_derive.hints.sentence import find_hint
 from lmlab_derive.limits import Deadline, NoExactValue, OutOfTime, Refusal
-from lmlab_derive.numbers.fractions import settle
 from lmlab_derive.read.sheet import ScopedClaim, read_again
 from lmlab_derive.shapes.setting import Setting, build
 from lmlab_derive.sheets.counterexample import readable
@@ -18,18 +17,29 @@ from lmlab_derive.sheets.relation import Relation
 from lmlab_derive.sheets.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, UNDECIDED, ClaimReport
 from lmlab_derive.sheets.verdict import DIFFER, TOO_LONG, Finding, Judge
 from lmlab_derive.sizes import broadcast, shape_text
-from lmlab_derive.symbols.proofs import AWAY_FROM_ROOTS, AWAY_FROM_ZERO, divides_by_a_root, prove
+from lmlab_derive.symbols.proofs import AWAY_FROM_ROOTS, AWAY_FROM_ZERO, divides_by_a_root
 from lmlab_derive.text import to_text
 from lmlab_derive.to_latex import claim_latex
 from lmlab_derive.tree import Call, Claim, Derivative, Node, Step, names_in, walk
 
+LONG_TEXT = 120  # signs of a claim, of which the wrong step is quoted by itself
 REPAIR_S = 1.0  # of processor time for looking at a repair
 
 
 def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> ClaimReport:
     """Check one claim or derivation: each step against the one before it."""
-    report = _check(scoped, seed, hints)
+    report = _with_skipped(_check(scoped, seed, hints), scoped.claim)
     return replace(report, latex=claim_latex(scoped.claim), read=scoped.claim.read)
+
+
+def _with_skipped(report: ClaimReport, claim: Claim) -> ClaimReport:
+    """The report on a derivation of which some lines are not understood: what is left may fail, but cannot hold."""
+    if not claim.skipped:
+        return report
+    lines = "; ".join(f"line {step.line} is not understood: {step.reason}" for step in claim.skipped)
+    if report.holds:
+        return replace(report, verdict=INVALID, reason=f"{lines}; the other lines hold")
+    return replace(report, reason=f"{report.reason}; {lines}")
 
 
 def _check(scoped: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
@@ -59,7 +69,8 @@ def _step(setting: Setting, before: Step, step: Step, rng: np.random.Generator, 
     else:
         try:
             relation = Relation(setting, left, step.relation, right, rng, deadline)
-            finding = Judge(relation).decide()
+            judge = Judge(relation)
+            finding = judge.decide()
         except Refusal as refusal:
             return Finding(INVALID, str(refusal))
         except OutOfTime:
@@ -67,7 +78,7 @@ def _step(setting: Setting, before: Step, step: Step, rng: np.random.Generator, 
         if finding.point is not None:
             finding.counterexample = readable(relation, finding.point)
             finding = _with_kind(finding) if finding.lacking else finding
-        finding = _noted(_proved(relation, finding), setting, left, right)
+        finding = _noted(_proved(judge, finding), setting, left, right)
     return finding
 
 
@@ -121,8 +132,9 @@ def _noted(finding: Finding, setting: Setting, left: Node, right: Node) -> Findi
     return replace(finding, reason="; ".join([finding.reason, *dict.fromkeys(notes)]))
 
 
-def _proved(relation: Relation, finding: Finding) -> Finding:
+def _proved(judge: Judge, finding: Finding) -> Finding:
     """A supported relation that can be proved is proved. The evidence in numbers comes first: no proof stands alone."""
+    relation = judge.relation
     if finding.verdict != SUPPORTED:
         return finding
     unknown = [name[:-1] for name in relation.sizes.givens if name.endswith("~")]
@@ -131,8 +143,7 @@ def _proved(relation: Relation, finding: Finding) -> Finding:
         return replace(
             finding, reason=f"{finding.reason}; {which} was a mixture of a line, tanh and sin with random numbers"
         )
-    what = (relation.setting, relation.left, relation.sign, relation.right, relation.deadline)
-    words = "proved: computed in exact fractions" if settle(*what) else prove(*what)
+    words = judge.proof()
     found = finding if words is None else Finding(PROVED, f"{words}; {finding.reason}")
     return replace(found, reason=found.reason + _excuse(relation, words or ""))
 
@@ -161,8 +172,10 @@ def _misfit(setting: Setting, left: Node, right: Node, refusal: Refusal) -> str:
 def _failed(claim: Claim, index: int, finding: Finding) -> ClaimReport:
     step = claim.steps[index]
     reason = finding.reason
+    number = index + sum(skipped.line < step.line for skipped in claim.skipped)
     if claim.derive or len(claim.steps) > 2:
-        reason = f"step {index} (line {step.line}): {reason}"
+        quoted = f"; the step is {step.relation} {step.text}" if len(claim.text) > LONG_TEXT and step.text else ""
+        reason = f"step {number} (line {step.line}): {reason}{quoted}"
     return ClaimReport(
         line=claim.line,
         claim=claim.text,
@@ -170,7 +183,7 @@ def _failed(claim: Claim, index: int, finding: Finding) -> ClaimReport:
         reason=reason,
         counterexample=finding.counterexample,
         hint=finding.hint,
-        first_wrong_step=index if claim.derive else None,
+        first_wrong_step=number if claim.derive else None,
         wrong_line=step.line,
     )
 

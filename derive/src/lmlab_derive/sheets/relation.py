@@ -14,6 +14,7 @@ from lmlab_derive.numbers.points import Point, Raw, draw_point, make_frame
 from lmlab_derive.numbers.sides import (
     DIGITS,
     KINK,
+    MANY_DIGITS,
     TIGHT,
     TOLERANCE,
     Ruling,
@@ -31,10 +32,20 @@ from lmlab_derive.shapes.setting import Setting
 from lmlab_derive.tree import Derivative, Expectation, Node
 
 DUST = 1e-12  # sides below this may be what rounding leaves of zeros
-MANY_DIGITS = 4000  # in which even sigmoid(1000) is not 1
 LAST_DIGITS = 10.0 ** (5 - DIGITS)  # relative: what rounding leaves of a mean in long decimals, 1/12 not being exact
 ATTEMPTS = 8  # points at which a strict bound is looked at in so many
 BESIDE = 1e-9  # relative: so far to both sides of where a bound is attained, conditions hold
+PULLS = (
+    0.3,
+    3.0,
+    0.1,
+    10.0,
+    0.01,
+    100.0,
+    1e-4,
+    1e4,
+    -1.0,
+)  # factors by which a point is brought to where conditions hold
 TRIES = 12  # redraws of a point that lies near a kink or breaks a condition
 
 
@@ -54,11 +65,13 @@ class Tally:
     refereed: int = 0
     largest_size: int = 0
     largest_value: float = 0.0
+    smallest_value: float = np.inf  # of those that are not 0
     largest_whole: float = 0.0  # of whole numbers by themselves
     excused: bool = False  # one side has no value where a root is 0, and that was not held against the claim
     divided: bool = False  # at sizes of 1, one side has no value where something that is divided by is 0
     attempts: int = 0  # points where a strict bound seemed to be attained
     acquitted: int = 0  # points where doubles saw a difference between sides that are next to nothing, and were wrong
+    unsure: int = 0  # points out of the ordinary where doubles could not tell, and the referee was asked
     cut_short: bool = False  # the time of the claim ran out before everything was tried
 
     def reaches(self, point: Point, whole: list[str]) -> None:
@@ -67,6 +80,7 @@ class Tally:
         self.largest_size = max(self.largest_size, *point.sizes.values(), 0)
         values = [float(np.abs(raw).max(initial=0.0)) for raw in point.raw.values()]
         self.largest_value = max(self.largest_value, *values, 0.0)
+        self.smallest_value = min(self.smallest_value, *(value for value in values if value), np.inf)
 
 
 class Relation:
@@ -86,6 +100,7 @@ class Relation:
         self.varies = self._varies()
         self._constant: dict[tuple[Any, ...] | None, Sides] = {}
         self.tally = Tally()
+        self._held = self._under_conditions()
         self.differentiates = any(isinstance(n, Derivative) for n in self.everything)
         self.structural = False  # the formula itself puts points exactly on a kink
 
@@ -100,6 +115,14 @@ class Relation:
         """The givens that are whole numbers by themselves."""
         setting = self.setting
         return [n for n in self.sizes.givens if "integer" in setting.kinds(n) and not setting.givens[n].shape]
+
+    def _under_conditions(self) -> list[str]:
+        """The givens of any size that conditions speak of."""
+        named = frozenset[str]().union(
+            *(self.setting.depends(side) for c in self.setting.conditions for side in (c.left, c.right))
+        )
+        scaled = {"positive", "nonzero", "symmetric"}
+        return [n for n in self.sizes.givens if n in named and self.setting.kinds(n) <= scaled]
 
     def _varies(self) -> bool:
         """Whether anything is left to draw once expectations have averaged their random names away."""
@@ -139,6 +162,16 @@ class Relation:
         """Whether a point obeys the conditions of the where clause."""
         return satisfies(self.setting, self.setting.conditions, point, self.deadline)
 
+    def lawful(self, point: Point) -> Point | None:
+        """The point, or one of the same pattern whose numbers are larger or smaller, that obeys the conditions."""
+        if self.legal(point):
+            return point
+        for factor in PULLS if self.setting.conditions else ():
+            pulled = point.having({name: point.raw[name] * factor for name in self._held})
+            if self._held and self.legal(pulled):
+                return pulled
+        return None
+
     def at_random(self, sizes: Sizes, fixed: Mapping[str, Any] | None = None, style: str = "plain") -> Point:
         """A point as it comes, whatever the conditions, but for the raw numbers of some givens that are `fixed`."""
         return draw_point(self.setting, self.sizes.givens, sizes, self.rng, style).having(fixed or {})
@@ -153,8 +186,9 @@ class Relation:
         """
         last = None
         for _ in range(TRIES):
-            point = draw_point(self.setting, self.sizes.givens, sizes, self.rng, style, reach)
-            if not self.legal(point):
+            drawn = draw_point(self.setting, self.sizes.givens, sizes, self.rng, style, reach)
+            point = self.lawful(drawn)
+            if point is None:
                 continue
             sides = self.sides(point)
             last = (point, sides)
@@ -169,10 +203,11 @@ class Relation:
 
     def looked_at(self, point: Point, beside: bool = False) -> tuple[Point, Sides] | None:
         """A point with both sides there, unless it breaks a condition or lies next to a kink, which `beside` allows."""
-        if not self.legal(point):
+        lawful = self.lawful(point)
+        if lawful is None:
             return None
-        sides = self.sides(point)
-        return (point, sides) if beside or sides.margin > KINK else None
+        sides = self.sides(lawful)
+        return (lawful, sides) if beside or sides.margin > KINK else None
 
     def certain(self, point: Point, left: bool) -> bool:
         """Whether a side has its value at a point in any number of digits: no zero that rounding made a number."""
@@ -212,6 +247,8 @@ class Relation:
         Not `trusting`: it does not, because the point lies where doubles lose their digits.
         """
         ruling = self.ruling(point, 1.5)
+        if ruling.beyond and not trusting:
+            return False
         if not ruling.known and self.averages:
             again = self.sides(point, effort=2)
             return again.defined and again.scale > DUST and self.amount(again) > again.tolerance

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,13 +11,17 @@ import numpy as np
 
 from lmlab_derive.functions import Kink, kink_of
 from lmlab_derive.limits import NoExactValue, OutOfTime, Refusal
+from lmlab_derive.numbers.fractions import settle
 from lmlab_derive.numbers.points import Point
 from lmlab_derive.numbers.sides import DIGITS, KINK, Sides, referee
 from lmlab_derive.numbers.size_draws import Sizes
 from lmlab_derive.sheets.bound_breakers import search_extremes
+from lmlab_derive.sheets.extreme_points import at_larger_sizes, magnitudes, patterned
+from lmlab_derive.sheets.kink_points import kinks
 from lmlab_derive.sheets.relation import DUST, Relation
 from lmlab_derive.sheets.report import REFUTED, SUPPORTED, UNDECIDED, Counterexample
 from lmlab_derive.sheets.special_points import divides, far_scalars, inverts_nothing, special_points
+from lmlab_derive.symbols.proofs import prove
 from lmlab_derive.tree import Number
 
 DRAWS = 5  # size draws
@@ -25,11 +31,16 @@ FARTHEST = 1e4  # a number in a formula this large is still gone beyond
 DOUBTS = 3  # how many of those may need the referee
 ACQUITTALS = 4  # times that the referee has called sides that are next to nothing the same
 FAINT = 1e-6  # means below this, far out, are what a quadrature leaves of much larger numbers
+EXTREMES_S = 0.5  # of processor time for points that are not ordinary
+MOST_UNSURE = 16  # of those, how many the referee looks at
+CLOSE = 1e-12  # a relative difference that rounding rarely leaves, and that doubles do not count
+FINE_DIGITS = 1000  # of the referee's last look, in which softplus(300) is not 300
 CONFIRM_S = 0.25  # of processor time for the referee's last word
 TOO_LONG = "it takes the checker too long to decide this; what is smaller, or split into several claims, it may decide"
 NO_SLOPE = "the checker knows no way to take this derivative of a mean over several numbers"
 
 DIFFER = "the sides differ"
+_UNKNOWN = "?"  # a proof that nobody has looked for
 
 
 @dataclass
@@ -50,6 +61,7 @@ class Judge:
 
     def __init__(self, relation: Relation) -> None:
         self.relation, self.sizes, self.tally = relation, relation.sizes, relation.tally
+        self._proof: str | None = _UNKNOWN
 
     def decide(self) -> Finding:
         """Look at many points; the first confirmed failure refutes."""
@@ -78,9 +90,17 @@ class Judge:
             if finding is not None:
                 return finding
         if self.relation.sign == "==":
-            return self._special() or self._confirm()
+            return self._special() or (None if self.proof() else self._extreme()) or self._confirm()
         point = search_extremes(self.relation)
         return None if point is None else self._refute(point)
+
+    def proof(self) -> str | None:
+        """How the relation is proved, in words, or None; worked out once, and asked only of what holds in numbers."""
+        if self._proof is _UNKNOWN:
+            relation = self.relation
+            what = (relation.setting, relation.left, relation.sign, relation.right, relation.deadline)
+            self._proof = "proved: computed in exact fractions" if settle(*what) else prove(*what)
+        return self._proof
 
     def _special(self) -> Finding | None:
         """Zeros, ones, the numbers of the formula and equal names: where random points never are, and sides may differ."""
@@ -109,6 +129,74 @@ class Judge:
                 return self._refute(point)
         if divides(relation) and not relation.averages:
             self.tally.divided = any(map(self._half_of_one, self.sizes.with_ones(relation.rng)))
+        return None
+
+    def _extreme(self) -> Finding | None:
+        """Small and large numbers, kinks from both sides, patterns and large sizes: where sides agree at all others.
+
+        A side that has no value out there says nothing: exp(1e6) is too large for doubles.
+        """
+        relation = self.relation
+        if not relation.varies or relation.averages:
+            return self._larger() if not relation.averages else None
+        small = self.sizes.distinct(relation.rng, 3)
+        points = itertools.chain(
+            magnitudes(relation, small), kinks(relation, small), patterned(relation, small, mixed=2)
+        )
+        started = time.thread_time()
+        for point in points:
+            try:
+                lawful = relation.lawful(point)
+                sides = None if lawful is None else relation.sides(lawful)
+            except Refusal:  # a position beyond its axis, a sum of too many terms
+                continue
+            finding = None if sides is None or lawful is None else self._far_off(lawful, sides, trusting=False)
+            if finding is not None:
+                return finding
+            if time.thread_time() - started > EXTREMES_S:
+                self.tally.cut_short |= time.thread_time() - started > 2 * EXTREMES_S
+                break
+        return self._larger()
+
+    def _larger(self) -> Finding | None:
+        """Large sizes, which a formula may forget."""
+        relation = self.relation
+        if not self.sizes.names:
+            return None
+        for point, sides in at_larger_sizes(relation, self.sizes.distinct(relation.rng, 3), patterns=False):
+            finding = self._far_off(point, sides, trusting=True)
+            if finding is not None:
+                return finding
+        return None
+
+    def _far_off(self, point: Point, sides: Sides, trusting: bool) -> Finding | None:
+        """The failure of an equation at a point that is not an ordinary one, if there is one."""
+        relation, tally = self.relation, self.tally
+        if sides.undefined_both or sides.edged or (relation.differentiates and (sides.touched or sides.margin < KINK)):
+            return None
+        if not sides.defined:
+            ruling = relation.ruling(point, CONFIRM_S) if tally.unsure < MOST_UNSURE else None
+            tally.unsure += 1
+            wrong = ruling is not None and ruling.known and not (ruling.beyond or ruling.equal) and ruling.defined
+            return self._refute(point) if wrong else None
+        amount = relation.amount(sides)
+        if amount > sides.tolerance:
+            if tally.unsure >= MOST_UNSURE:
+                return None
+            if relation.confirmed(point, sides, trusting=trusting):
+                return self._refute(point)
+            tally.unsure += 1
+            return None
+        tally.reaches(point, relation.whole)
+        tally.points += 1
+        tally.largest = max(tally.largest, max(0.0, amount))
+        if (
+            amount > CLOSE and tally.unsure < MOST_UNSURE and not (sides.slack or relation.differentiates)
+        ):  # many digits agree: do all?
+            tally.unsure += 1
+            ruling = relation.ruling(point, CONFIRM_S)
+            if ruling.known and ruling.defined and not ruling.equal and not ruling.beyond:
+                return self._refute(point)
         return None
 
     def _half_of_one(self, sizes: Sizes) -> bool:
@@ -182,6 +270,7 @@ class Judge:
                 return self._refute(point)
             tally.doubted = False
             tally.acquitted += sides.scale < DUST
+        tally.reaches(point, self.relation.whole)
         tally.points += 1
         tally.ordinary += style == "plain" and not strict
         tally.tolerance = max(tally.tolerance, sides.tolerance)
@@ -222,11 +311,14 @@ class Judge:
     def _confirm(self) -> Finding | None:
         """The referee looks at an equation at two points, so that a difference too small for doubles is seen as well."""
         within = self.relation.deadline.within(CONFIRM_S)
-        for _ in range(2 if self.relation.varies else 1):
+        exact = not (self.relation.averages or self.relation.differentiates)
+        for digits in (DIGITS, FINE_DIGITS if exact else DIGITS)[: 2 if self.relation.varies else 1]:
             drawn = self.relation.draw(self.sizes.distinct(self.relation.rng, 3), strict=True)
             if drawn is None or not drawn[1].defined:
                 continue
-            ruling = referee(self.relation.setting, self.relation.left, self.relation.right, drawn[0], within)
+            ruling = referee(self.relation.setting, self.relation.left, self.relation.right, drawn[0], within, digits)
+            if digits != DIGITS and (ruling.beyond or not ruling.known):
+                continue  # too many digits for the time there is
             if not ruling.known:
                 return self._refute(drawn[0]) if self.relation.beyond_errors(drawn[0]) else None
             if not ruling.defined:
@@ -259,10 +351,11 @@ class Judge:
         text += f"{what} {tally.largest:.1e}, tolerance {tally.tolerance:.0e}"
         if tally.acquitted:
             text += f"; where both sides should be 0 they are below {DUST:.0e}"
-        if self.relation.sign != "==":
+        if self.relation.varies or tally.largest_size:
             sizes = f"sizes up to {tally.largest_size} and " if tally.largest_size else ""
             whole = f"whole numbers up to {tally.largest_whole:.0f} and " if tally.largest_whole else ""
-            text += f"; {sizes}{whole}values up to {tally.largest_value:.0e} were tried"
+            least = f"from {tally.smallest_value:.0e} " if 0 < tally.smallest_value < 0.01 else ""
+            text += f"; {sizes}{whole}values {least}up to {tally.largest_value:.0e} were tried"
         if tally.sampled:
             text += "; an expectation was estimated from random samples (twelve standard errors allowed)"
         elif tally.refereed:

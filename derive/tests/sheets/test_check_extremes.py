@@ -1,0 +1,72 @@
+"""Claims that hold at ordinary points and fail at patterned arrays, larger sizes, or far smaller or larger numbers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lmlab_derive import check
+
+ARRAYS = "given x, r: n\ngiven A: n, n\ngiven s: positive\n"
+NUMBERS = "given a, x\ngiven s: positive\n"
+
+FAILS = {
+    ARRAYS: [
+        "max((x - mean(x))/std(x)) <= 10",
+        "trace(A)**2 <= 10*sum(A**2)",
+        "mean((x - mean(x))**4) <= 10*var(x)**2",
+        "max(abs((r - mean(r))/(std(r) + s))) <= 10",
+        "sum(x)**2 <= 12*sum(x**2) where n > 5",
+        "max(abs(x)) <= 9*mean(abs(x))",
+        "sum(x**2) <= 20*max(x**2)",
+    ],
+    NUMBERS: [
+        "-log(clip(sigmoid(a), 1e-7, 1-1e-7)) = softplus(-a)",
+        "tanh(a) = clip(tanh(a), -0.9999, 0.9999)",
+        "minimum(s**2, 10**6) = s**2",
+        "sin(x) = x - x**3/6 + x**5/120 where -0.01 <= x <= 0.01",
+        "(a > 3.1)*(a < 3.2) = 0",
+        "softplus(a) = a where a > 300",
+        "maximum(a, sqrt(2)*1000) = maximum(a, 1414)",
+    ],
+}
+HOLDS = {
+    ARRAYS: [
+        "sum(x)**2 <= n*sum(x**2) where n > 5",
+        "trace(A)**2 <= n*sum(A**2)",
+        "max(abs(x)) <= norm(x)",
+    ],
+    NUMBERS: [
+        "(1 - tanh(a)**2)*cosh(a)**2 = 1",
+        "softplus(a) - softplus(-a) = a",
+        "log(1 + exp(-a)) = softplus(-a)",
+        "(1 + a**16) - a**16 = 1",
+        "sigmoid(a)*(1 + exp(-a)) = 1",
+        "sqrt(1 + s) - sqrt(s) = 1/(sqrt(1 + s) + sqrt(s))",
+        "minimum(s, 10**6) + maximum(s, 10**6) = s + 10**6",
+    ],
+}
+
+
+@pytest.mark.parametrize(("setting", "claim"), [(s, claim) for s, claims in FAILS.items() for claim in claims])
+def test_what_fails_far_out_alone_is_refuted(setting: str, claim: str) -> None:
+    (answer,) = check(f"{setting}claim {claim}").claims
+    assert answer.verdict == "refuted", answer.reason
+
+
+@pytest.mark.parametrize(("setting", "claim"), [(s, claim) for s, claims in HOLDS.items() for claim in claims])
+def test_what_is_right_far_out_holds(setting: str, claim: str) -> None:
+    (answer,) = check(f"{setting}claim {claim}").claims
+    assert answer.verdict in ("supported", "proved"), answer.reason
+
+
+def test_a_condition_on_a_size_leaves_as_many_points() -> None:
+    claims = [check(f"given x: n\nclaim sum(x)**2 <= n*sum(x**2) where n > {least}").claims[0] for least in (0, 5, 20)]
+    points = [int(claim.reason.partition(" random points")[0].rpartition(" ")[2]) for claim in claims]
+    assert min(points[1:]) > points[0] / 2
+
+
+def test_the_evidence_of_an_equation_says_which_values_were_tried() -> None:
+    reason = check("given s: positive\nclaim lgamma(s + 1) = lgamma(s) + log(s)").claims[0].reason
+    assert re.search(r"values from 1e-06 up to 1e\+06 were tried", reason), reason
