@@ -325,10 +325,10 @@ def test_the_summary_counts_slips() -> None:
 
 def test_the_table_for_a_gradebook_leaves_open_what_has_to_be_looked_at() -> None:
     assert class_of_three().to_csv().splitlines() == [
-        "student,Q1,Q2,Q3,points,out of,please look",
-        "ada,0,0,0,0,3,",
-        "bo,0,0,1,1,3,",
-        "cy,,0,0,0,3,Q1",
+        "student,Q1,Q2,Q3,points,out of,please look,several answers",
+        "ada,0,0,0,0,3,,",
+        "bo,0,0,1,1,3,,",
+        "cy,,0,0,0,3,Q1,",
     ]
 
 
@@ -351,3 +351,95 @@ def test_axes_are_printed() -> None:
     book = grade(key, {"s": "claim norm(A, axis=1)**2 == sum(A*A, axis=1)"})
     page = student_page(book.papers[0], book, "where")
     assert page.count("axis") >= 3
+
+
+# -- entries and whole arrays, names by their part ------------------------------------------------------------------------
+
+VECTOR = "given u, x: n\ngiven W: n, n\nlet J = sum((W @ x)**2)\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [
+        ("dJ/dW == 2 * outer(W @ x, x)", "dJ/dW[i,j] = 2 * (W @ x)[i] * x[j]"),
+        ("dJ/dW == 2 * outer(W @ x, x)", "dJ/dW[j,i] = 2 * (W @ x)[j] * x[i]"),
+        ("dJ/dW == 2 * outer(W @ x, x)", "dJ/dW_ij = 2 * (W @ x)_i * x_j"),
+        ("dJ/dW == 2 * outer(W @ x, x)", "\\frac{\\partial J}{\\partial W_{ij}} = 2 (W x)_i x_j"),
+        ("dJ/dx == 2 * W.T @ W @ x", "(dJ/dx)[j] = 2 * (W.T @ W @ x)[j]"),
+        ("dJ/dx == 2 * W.T @ W @ x", "dJ/dx_j = 2 * sum(i, W[i,j] * (W @ x)[i])"),
+        ("d(u @ u)/du == 2 * u", "d(u @ u)/du_i = 2 * u_i"),
+        ("dJ/dW[i,j] == 2 * (W @ x)[i] * x[j]", "dJ/dW = 2 * outer(W @ x, x)"),
+        ("dJ/dW_ij == 2 * (W @ x)_i * x_j", "dJ/dW[k,l] = 2 * x[l] * (W @ x)[k]"),
+    ],
+)
+def test_an_answer_about_every_entry_is_one_about_the_array(key: str, answer: str) -> None:
+    assert marks(f"{VECTOR}claim {key}", f"claim {answer}") == ["right"]
+    wrong = answer.replace("2 *", "3 *").replace("2 (", "3 (")
+    assert marks(f"{VECTOR}claim {key}", f"claim {wrong}") == ["wrong"]
+
+
+def test_an_answer_about_one_entry_is_looked_at() -> None:
+    assert marks(f"{VECTOR}claim dJ/dx == 2 * W.T @ W @ x", "claim dJ/dx[0] = 2 * (W.T @ W @ x)[0]") == ["please look"]
+
+
+def test_names_of_ones_own_stand_for_the_keys_by_their_part() -> None:
+    key = "claim KL(f, g) >= 0 where f: n simplex, g: n simplex"
+    assert marks(key, "claim KL(P, Q) >= 0 where P: m simplex, Q: m simplex") == ["right"]
+    assert marks(key, "given P, Q: m simplex\nclaim KL(P, Q) >= 0") == ["right"]
+    assert marks(key, "claim KL(P, Q) >= 0 where P: m positive, Q: m simplex") != ["right"]
+    assert grade(key, {}).key.questions[0].parts[0].label == "KL(f, g)"
+
+
+# -- ways to earn a point without an answer -------------------------------------------------------------------------------
+
+
+def test_the_question_with_its_index_renamed_is_no_answer() -> None:
+    key = "given T: positive integer\nclaim sum(i=1..T, i) = T*(T + 1)/2"
+    assert marks(key, "claim sum(i=1..T, i) = sum(j=1..T, j)") == ["wrong"]
+    assert marks(key, "claim sum(i=1..T, i) = T + sum(j=1..T-1, j)") == ["please look"]
+    assert marks(key, "claim sum(j=1..T, j) = T**2/2 + T/2") == ["right"]
+
+
+def test_a_slope_that_the_reader_works_out_is_no_answer() -> None:
+    key = "given a, b\nlet J = softplus(b - a)\nclaim dJ/da = -sigmoid(b - a)"
+    assert marks(key, "let L(t) = softplus(-t)\nclaim dJ/da = L'(a - b)") == ["wrong"]
+    assert marks(key, "let L(t) = softplus(-t)\nlet g = L'(a - b)\nclaim dJ/da = g") == ["wrong"]
+    assert marks(key, "claim dJ/da = sigmoid(b - a)*(0 - 1)") == ["right"]
+
+
+def test_what_the_key_does_without_is_looked_at() -> None:
+    assert marks(SETTING + "claim sum(p) == 1", "claim sum(p) == K * mean(p)") == ["please look"]
+    assert marks(SETTING + "claim sum(p) == 1", "claim sum(p) == (p @ ones(K))[0]") == ["please look"]
+
+
+def test_a_bound_from_the_other_side_is_shown_and_noted_in_the_table() -> None:
+    key = "given p: K simplex\nclaim H(p) <= log(K)"
+    book = grade(
+        key, {"s": "claim H(p) <= log(K)\nclaim H(p) >= log(K)", "t": "claim H(p) <= log(K)\nclaim H(p) <= log(K)"}
+    )
+    assert [line.line for line in book.papers[0].answers[0].parts[0].others] == [2]
+    assert [row.rpartition(",")[2] for row in book.to_csv().splitlines()] == ["several answers", "Q1", ""]
+
+
+def test_the_finished_answer_counts_wherever_it_stands() -> None:
+    setting = SETTING.replace("softmax(x @ W)", "softmax(z)").replace("let p", "let z = x @ W\nlet p")
+    key = f"{setting}claim dJ/dx == (p - y) @ W.T"
+    assert marks(key, "claim (p - y) @ W.T = dJ/dx = dJ/dz @ W.T") == ["right"]
+    assert marks(key, "claim dJ/dx = (p - y) @ W.T\nclaim dJ/dx = dJ/dz @ W.T") == ["right"]
+    assert marks(key, "claim dJ/dz = p - y\nclaim dJ/dx = dJ/dz @ W.T") == ["please look"]
+
+
+# -- sheets without keywords ----------------------------------------------------------------------------------------------
+
+
+def test_formulas_on_lines_of_their_own_are_answers_and_those_among_words_are_looked_at() -> None:
+    assert marks(GRADIENT, "1a) dJ/dW = x.T @ (p - y).") == ["right"]
+    assert marks(GRADIENT, "Answer: dJ/dW = x.T @ (y - p)") == ["wrong"]
+    found = paper(GRADIENT, "With the chain rule we find that dJ/dW = x.T @ (p - y), as shown in class.").answers[0]
+    assert (found.mark, found.parts[0].judged.reason) == ("please look", "it stands among words; by itself it holds")
+
+
+def test_a_paragraph_without_a_formula_is_shown_once() -> None:
+    found = paper(GRADIENT, "First we look at the loss\nand then we think about it\nfor a long while")
+    assert [line.line for line in found.unreadable] == [1]
+    assert found.answers[0].mark == "please look"

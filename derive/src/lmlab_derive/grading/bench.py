@@ -34,7 +34,14 @@ class Bench:
             (d.name, d.shape, d.kinds) if isinstance(d, Given) else (d.name, d.value)
             for d in scope.definitions.values()
         )
-        what = (tuple((step.relation, step.value) for step in steps), claim.derive, own, scope.conditions, hints)
+        what = (
+            tuple((step.relation, step.value) for step in steps),
+            claim.derive,
+            own,
+            scope.conditions,
+            claim.skipped,
+            hints,
+        )
         if what not in self._known:
             plain = replace(claim, steps=steps, line=0, text=said_again(steps))
             self._known[what] = checked(ScopedClaim(plain, scope), self.seed, hints=hints)

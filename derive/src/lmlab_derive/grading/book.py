@@ -56,17 +56,18 @@ class GradeBook:
         return found
 
     def to_csv(self) -> str:
-        """One row a student: points for each question, empty where a person has to look; their sum; and where to look."""
+        """One row a student: points for each question, empty where a person has to look; their sum; where to look, and
+        which questions have several answers that differ."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         names = [question.name for question in self.key.questions]
-        writer.writerow(["student", *map(_plain, names), "points", "out of", "please look"])
+        writer.writerow(["student", *map(_plain, names), "points", "out of", "please look", "several answers"])
         for paper in self.papers:
             cells = ["" if answer.mark == LOOK else number(answer.points) for answer in paper.answers]
             look = "; ".join(answer.question.name for answer in paper.to_look_at)
-            writer.writerow(
-                [_plain(paper.student), *cells, number(paper.points), number(self.key.points), _plain(look)]
-            )
+            several = "; ".join(a.question.name for a in paper.answers if any(part.others for part in a.parts))
+            points = [number(paper.points), number(self.key.points)]
+            writer.writerow([_plain(paper.student), *cells, *points, _plain(look), _plain(several)])
         return out.getvalue()
 
     def to_dict(self) -> dict[str, Any]:

@@ -7,11 +7,30 @@ derivation. Every formula becomes a number, the same for the same writing; a let
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 from lmlab_derive.shapes.scope import Scope
-from lmlab_derive.tree import Binary, Call, Derivative, Expectation, Let, Name, Negate, Node, Number, walk
+from lmlab_derive.tree import (
+    Binary,
+    Call,
+    Derivative,
+    Expectation,
+    Let,
+    Letter,
+    Name,
+    Negate,
+    Node,
+    Number,
+    Over,
+    Recursion,
+    Table,
+    walk,
+)
+
+# What adds up, multiplies or compares many numbers; a product of matrices adds up as well.
+GATHERING = {"sum", "mean", "prod", "max", "min", "var", "std", "norm", "logsumexp", "trace", "det", "dot", "@"}
 
 Terms = dict[int, Fraction]  # a sum: the number of each term, and its factor
 ONE = 0  # the number of the formula 1
@@ -22,6 +41,7 @@ class Forms:
     """Formulas of a student's scope, which stands on the scope of a key, as numbers: all lets opened."""
 
     def __init__(self, scope: Scope, key: Scope) -> None:
+        self.scope = scope
         self._numbers: dict[object, int] = {}
         self._parts: list[frozenset[int]] = []  # of each formula: those it is made of
         self._heads: list[Node | None] = []  # of each formula: a node that is written so
@@ -33,6 +53,7 @@ class Forms:
             if isinstance(definition, Let) and name not in key.definitions
         }
         self._sizes = scope.sizes
+        self._bound: dict[str, int] = {}  # the letters of the sums around what is looked at
         self._number(("one",), frozenset())
         for name, definition in scope.definitions.items():  # in order, so that no chain of lets is deep
             if isinstance(definition, Let):
@@ -58,24 +79,37 @@ class Forms:
 
     def same_matter(self, left: Node, right: Node) -> bool:
         """Whether two formulas are made of the same givens, and both or neither have something left to be worked out."""
-        inside = [self.inside(self.of(node)) for node in (left, right)]
-        heads = [[self._heads[part] for part in parts] for parts in inside]
-        names = [{head.name for head in side if isinstance(head, Name)} - self._sizes for side in heads]
         left_over = [bool(self.averages_and_slopes(self.of(node))) for node in (left, right)]
-        return names[0] == names[1] and left_over[0] == left_over[1]
+        return self.givens(left) == self.givens(right) and left_over[0] == left_over[1]
 
     def written(self, node: Node) -> set[str]:
-        """The functions that a formula calls, those of the student's own lets included."""
+        """The functions that a formula calls, those of the student's own lets included; a sum over an index is one too."""
         found: set[str] = set()
+        for inner in self._open(node):
+            if isinstance(inner, Call | Over):
+                found.add(inner.function)
+            elif isinstance(inner, Binary) and inner.op == "@":
+                found.add("@")
+        return found
+
+    def primed(self, node: Node) -> set[str]:
+        """The slopes f' that the reader worked out in a formula, and in the student's own lets."""
+        return {inner.primed for inner in self._open(node) if inner.primed}
+
+    def givens(self, node: Node) -> set[str]:
+        """The givens that a formula is made of, all lets opened; not those that drop out."""
+        heads = (self._heads[part] for part in self.inside(self.of(node)))
+        return {head.name for head in heads if isinstance(head, Name)} - self._sizes
+
+    def _open(self, node: Node) -> Iterator[Node]:
+        """Everything in a formula, and in the student's own lets that it uses."""
         pending, seen = [node], set[str]()
         while pending:
             for inner in walk(pending.pop()):
-                if isinstance(inner, Call):
-                    found.add(inner.function)
-                elif isinstance(inner, Name) and inner.name in self._own and inner.name not in seen:
+                yield inner
+                if isinstance(inner, Name) and inner.name in self._own and inner.name not in seen:
                     seen.add(inner.name)
                     pending.append(self._own[inner.name])
-        return found
 
     def _number(self, key: object, parts: frozenset[int], head: Node | None = None) -> int:
         if key not in self._numbers:
@@ -141,7 +175,11 @@ class Forms:
         return self._number(("sum", frozenset(terms.items())), frozenset(terms))
 
     def _plain(self, node: Node) -> int:
-        """Any other formula: what it is, around the numbers of what is inside."""
+        """Any other formula: what it is, around the numbers of what is inside; a bound letter is the place of its sum."""
+        if isinstance(node, (Over, Table, Recursion)):
+            return self._binding(node)
+        if isinstance(node, Letter):
+            return self._number(("letter", self._bound.get(node.name, node.name)), frozenset(), node)
         inner: set[int] = set()
 
         def written(value: Any) -> object:
@@ -159,6 +197,25 @@ class Forms:
             return (type(value).__name__, *(written(getattr(value, name)) for name in names))
 
         return self._number(_fields(node), frozenset(inner), node)
+
+    def _binding(self, node: Over | Table | Recursion) -> int:
+        """A sum, a table or a recursion: the same whatever its letters are called."""
+        if isinstance(node, Over):
+            letters = [(node.letter, node.witness if node.start is None else None)]
+            outside = node.bounds
+        elif isinstance(node, Table):
+            letters, outside = [*node.letters], []
+        else:
+            letters, outside = [(node.letter, node.witness)], [node.start]
+        over = [(witness and (self.of(witness.operand), witness.axis), letter.first) for letter, witness in letters]
+        around = [self.of(part) for part in outside]
+        kept = dict(self._bound)
+        for letter, _ in letters:
+            self._bound[letter.name] = len(self._bound)
+        inner = self.of(node.operand)
+        self._bound = kept
+        kind = node.function if isinstance(node, Over) else type(node).__name__
+        return self._number((kind, tuple(over), tuple(around), inner), frozenset({inner, *around}), node)
 
 
 def _added(left: Terms, right: Terms) -> Terms:

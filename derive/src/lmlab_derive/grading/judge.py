@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from lmlab_derive.grading.bench import Bench, is_wrong
-from lmlab_derive.grading.forms import Forms
+from lmlab_derive.grading.forms import GATHERING, Forms
 from lmlab_derive.grading.key import FLIPPED, Part, composed
+from lmlab_derive.grading.roles import of_whole_arrays
 from lmlab_derive.read.sheet import ScopedClaim
 from lmlab_derive.sheets.report import ClaimReport
 from lmlab_derive.text import to_text
@@ -46,12 +47,19 @@ class Stated:
 
 
 def stated(part: Part, claim: Claim, forms: Forms) -> Stated | None:
-    """What a claim says of a part's target, or None if it does not speak of it."""
+    """What a claim says of a part's target, or None if it does not speak of it; what is worked out comes first.
+
+    A claim about every entry of the target speaks of the target.
+    """
     target = forms.of(part.target)
-    found = [_from(claim.steps, at) for at, step in enumerate(claim.steps) if forms.of(step.value) == target]
-    said = [item for pair in found for item in pair if item is not None]
+    said: list[Stated] = []
+    for at, step in enumerate(claim.steps):
+        steps = claim.steps if forms.of(step.value) == target else of_whole_arrays(claim.steps, at, forms.scope)
+        if steps is not None and forms.of(steps[at].value) == target:
+            said += [item for item in _from(steps, at) if item is not None]
     fitting = [item for item in said if answers(part, item)]
-    return next(iter([*fitting, *said]), None)
+    finished = [item for item in fitting if not unfinished(part, item, forms)]
+    return next(iter([*finished, *fitting, *said]), None)
 
 
 def answers(part: Part, said: Stated) -> bool:
@@ -76,20 +84,20 @@ def judge(part: Part, entry: ScopedClaim, said: Stated, forms: Forms, bench: Ben
     problem = _narrower(entry, part, bench) or _other_relation(part, said)
     if problem:
         return Judged(WRONG, problem, claim=claim)
-    unfinished = _unfinished(part, said, forms)
-    if unfinished and not part.between:
-        return Judged(WRONG, unfinished, claim=claim)
+    left = unfinished(part, said, forms)
+    if left and not part.between:
+        return Judged(WRONG, left, claim=claim)
     report = bench.check(claim, entry.scope)
     undecided = not report.holds and not is_wrong(report, claim.steps, entry.scope)
     holds = report.holds
     if undecided and part.sign == "==" and len(claim.steps) == 2:  # the key's own value may be easier to compare
         holds = bench.compare(part.value, "==", said.value, entry.scope).holds
-    if holds and not unfinished:
+    if holds and not left:
         return _finished(part, entry, said, forms, bench, claim, report)
     if undecided and not holds:
         return Judged(LOOK, f"the checker cannot decide it: {report.reason}", claim=claim, report=report)
     credit = _credit(part, said, forms, report)
-    return Judged(PARTLY if credit else WRONG, unfinished if holds else report.reason, credit, claim, report)
+    return Judged(PARTLY if credit else WRONG, left if holds else report.reason, credit, claim, report)
 
 
 def _finished(
@@ -103,11 +111,22 @@ def _finished(
     fresh = [node for number, node in left.items() if number not in forms.inside(forms.of(part.value))]
     if fresh:
         return Judged(LOOK, f"it holds, but {to_text(fresh[0])} is not in the key's answer", claim=claim, report=report)
-    kept = (forms.written(part.reworded or part.target) - forms.written(part.value)) & forms.written(said.value)
-    if kept:
-        words = f"it holds, but still has the {sorted(kept)[0]}(...) of the question, which the key's answer has not"
-        return Judged(LOOK, words, claim=claim, report=report)
+    words = _roundabout(part, said, forms)
+    if words:
+        return Judged(LOOK, f"it holds, but {words}", claim=claim, report=report)
     return Judged(RIGHT, report.reason, Fraction(1), claim, report)
+
+
+def _roundabout(part: Part, said: Stated, forms: Forms) -> str:
+    """Why an answer that holds may be the question in other words: it uses what the key's answer does without."""
+    own, key = forms.written(said.value), forms.written(part.value)
+    if kept := (forms.written(part.reworded or part.target) - key) & own - {"@"}:
+        return f"still has the {min(kept)}(...) of the question, which the key's answer has not"
+    if (gathering := own & GATHERING) and not key & GATHERING:
+        return f"has {min(gathering)}, and nothing is added up or compared in the key's answer"
+    if more := forms.givens(said.value) - forms.givens(part.value):
+        return f"uses {min(more)}, which the key's answer does not depend on"
+    return ""
 
 
 def _blunt(part: Part, entry: ScopedClaim, said: Stated, forms: Forms, bench: Bench) -> Judged | None:
@@ -146,7 +165,7 @@ def _narrower(entry: ScopedClaim, part: Part, bench: Bench) -> str:
     return ""
 
 
-def _unfinished(part: Part, said: Stated, forms: Forms) -> str:
+def unfinished(part: Part, said: Stated, forms: Forms) -> str:
     """Why an answer is the question said again: it holds what is asked, or a derivative where the key's answer has none."""
     target, key, value = forms.of(part.target), forms.of(part.value), forms.of(said.value)
     if value == target != key or (target in forms.inside(value) and target not in forms.inside(key)):
@@ -154,6 +173,9 @@ def _unfinished(part: Part, said: Stated, forms: Forms) -> str:
     left = forms.averages_and_slopes(value)
     if left and not forms.averages_and_slopes(key):
         return f"the answer still holds {to_text(next(iter(left.values())))}, which is to be worked out"
+    primed = forms.primed(said.value) - forms.primed(part.value)
+    if primed and not forms.primed(part.value):
+        return f"the answer still holds {min(primed)}, which is to be worked out"
     return ""
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from lmlab_derive.grading.roles import of_whole_arrays
 from lmlab_derive.limits import Refusal
 from lmlab_derive.read.sheet import ScopedClaim, parse
 from lmlab_derive.shapes.scope import Scope
@@ -35,11 +36,12 @@ class Part:
     scope: Scope  # in which answers are read: the setting of the key, and what is given for this part alone
     between: tuple[Node, ...] = ()  # the steps of the key's derivation before its last
     reworded: Node | None = None  # the key's own target, where an answer has it in other words
+    text: str = ""  # the target as the key has it written
 
     @property
     def label(self) -> str:
         """What is asked for, as text."""
-        return to_text(self.target)
+        return self.text or to_text(self.target)
 
 
 @dataclass(frozen=True)
@@ -116,11 +118,15 @@ def _grouped(
 
 
 def _parts(claim: Claim, scope: Scope) -> list[Part]:
-    """What a claim of the key asks for."""
-    values, signs = [step.value for step in claim.steps], [step.relation for step in claim.steps[1:]]
+    """What a claim of the key asks for; where it speaks of every entry of an array, that array."""
+    at = 1 if len(claim.steps) == 3 and "==" not in [step.relation for step in claim.steps[1:]] else 0
+    steps = of_whole_arrays(claim.steps, at, scope) or claim.steps
+    values, signs = [step.value for step in steps], [step.relation for step in steps[1:]]
+    texts = [new.text if new.value is old.value else "" for new, old in zip(steps, claim.steps, strict=True)]
     if len(values) == 3 and "==" not in signs:
         below, middle, above = values
-        return [Part(middle, FLIPPED[signs[0]], below, scope), Part(middle, signs[1], above, scope)]
+        sides = ((FLIPPED[signs[0]], below), (signs[1], above))
+        return [Part(middle, sign, value, scope, text=texts[1]) for sign, value in sides]
     sign = composed(signs)
     if sign is None:
         raise Refusal(
@@ -128,8 +134,9 @@ def _parts(claim: Claim, scope: Scope) -> list[Part]:
             code="key-chain-up-and-down",
         )
     if constant_value(values[0]) is not None:
-        return [Part(values[-1], FLIPPED[sign], values[0], scope)]
-    return [Part(values[0], sign, values[-1], scope, tuple(values[1:-1]) if sign == "==" else ())]
+        return [Part(values[-1], FLIPPED[sign], values[0], scope, text=texts[-1])]
+    between = tuple(values[1:-1]) if sign == "==" else ()
+    return [Part(values[0], sign, values[-1], scope, between, text=texts[0])]
 
 
 def composed(signs: Sequence[str]) -> str | None:

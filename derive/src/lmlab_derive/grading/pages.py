@@ -74,8 +74,7 @@ def _part(answer: PartAnswer, hints: Hints, *, alone: bool) -> str:
     elif judged.mark in (WRONG, PARTLY) and hints != "none":
         parts += _why(answer, hints)
     if answer.others:
-        count = "another answer was" if len(answer.others) == 1 else f"{len(answer.others)} other answers were"
-        parts.append(f'<p class="soft">Before it {count} given; the last one counts.</p>{_lines(answer.others)}')
+        parts.append(f'<p class="soft">Also said of it, and not counted:</p>{_lines(answer.others)}')
     return "\n".join(parts)
 
 

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from lmlab_derive.grading.bench import Bench
 from lmlab_derive.grading.forms import Forms
-from lmlab_derive.grading.judge import LOOK, MISSING, PARTLY, RIGHT, WRONG, Judged, Stated, answers, judge, stated
+from lmlab_derive.grading.judge import (
+    LOOK,
+    MISSING,
+    PARTLY,
+    RIGHT,
+    WRONG,
+    Judged,
+    Stated,
+    answers,
+    judge,
+    stated,
+    unfinished,
+)
 from lmlab_derive.grading.key import Key, Part, Question
+from lmlab_derive.grading.roles import in_the_keys_names
 from lmlab_derive.limits import Refusal
 from lmlab_derive.read.sheet import ScopedClaim, Sheet, parse
+from lmlab_derive.read.tokens import starts_statement
 from lmlab_derive.shapes.scope import Scope
 from lmlab_derive.sheets.headings import Heading, headings, same_name, section
+from lmlab_derive.text import to_text
 from lmlab_derive.tree import NotUnderstood, shown
 
 TRIED = 6  # claims that answer nothing are held against a question that has no answer, at most so many
@@ -124,7 +139,7 @@ class _Marker:
     def _read(self, text: str, scope: Scope) -> Sheet:
         """The sheet in the setting of a part, which stays what it is."""
         try:
-            return parse(text, scope, locked=frozenset(scope.definitions) | scope.sizes)
+            return parse(text, scope, locked=frozenset(scope.definitions) | scope.sizes, prose=True)
         except Refusal as refusal:
             self.refused = str(refusal)
             return Sheet((), scope)
@@ -133,7 +148,8 @@ class _Marker:
         """The statements that no question's setting makes sense of."""
         failed = [{e.line: e for e in sheet.entries if isinstance(e, NotUnderstood)} for _, sheet in self.readings]
         always = set(failed[0]).intersection(*failed[1:])
-        return [Line(e.line, e.text, shown_names(e.reason)) for n, e in sorted(failed[0].items()) if n in always]
+        lines = [Line(e.line, e.text, shown_names(e.reason)) for n, e in sorted(failed[0].items()) if n in always]
+        return list(_paragraphs(lines))
 
     def paper(self, student: str) -> Paper:
         """Every question answered, and what is left over."""
@@ -165,17 +181,20 @@ class _Marker:
         """The claims that speak of a part, in their order; those under the question's name, if there are any."""
         found = []
         for entry in self._claims(part):
-            forms = self._forms(entry, part)
-            said = stated(part, entry.claim, forms)
-            if said is not None:
-                found.append(_Said(part, entry, said, forms))
-        own = [item for item in found if self._under(item.entry.claim.line, question)]
+            own = in_the_keys_names(entry, part.target, part.scope)
+            for wording in (entry, *([own] if own else [])):
+                forms = self._forms(wording, part)
+                said = stated(part, wording.claim, forms)
+                if said is not None:
+                    found.append(_Said(part, wording, said, forms))
+                    break
+        named = [item for item in found if self._under(item.entry.claim.line, question)]
         elsewhere = [
             item
             for item in found
             if (above := section(self.named, item.entry.claim.line)) is None or not self._known(above)
         ]
-        return own or elsewhere
+        return named or elsewhere
 
     def _claims(self, part: Part) -> list[ScopedClaim]:
         """The claims of the sheet as they are read in the setting of a part."""
@@ -208,12 +227,17 @@ class _Marker:
         return any(_states(line.text, part.label) for part in question.parts)
 
     def _judged(self, part: Part, said: list[_Said], unreadable: list[Line]) -> PartAnswer:
-        """The last claim that answers the part counts; one that says something else of the target only where none does."""
+        """The last claim that answers the part and works it out counts; one that says something else only where none does.
+
+        Everything else that is said of the part is shown beside it: another value, or a bound from the other side.
+        """
         fitting = [item for item in said if answers(part, item.said)]
         fitting = fitting or [item for item in said if item.entry.claim.line not in self.fitting]
-        last = fitting[-1] if fitting else None
+        finished = [item for item in fitting if not unfinished(item.part, item.said, item.forms)]
+        counted = finished or fitting
+        last = counted[-1] if counted else None
         later = tuple(line for line in unreadable if last is None or line.line > last.entry.claim.line)
-        others = tuple(_line(item.entry) for item in fitting[:-1])
+        others = self._others(said, last)
         if later:
             shown_last = () if last is None else (_line(last.entry),)
             return PartAnswer(part, Judged(LOOK, "the answer could not be read"), (*others, *shown_last), later)
@@ -222,7 +246,50 @@ class _Marker:
             return PartAnswer(part, Judged(LOOK, words), about)
         if last is None:
             return PartAnswer(part, Judged(MISSING, "no answer"))
-        return PartAnswer(part, judge(last.part, last.entry, last.said, last.forms, self.bench), others)
+        judged = judge(last.part, last.entry, last.said, last.forms, self.bench)
+        return PartAnswer(part, self._for_a_person(judged, last), others)
+
+    def _others(self, said: list[_Said], last: _Said | None) -> tuple[Line, ...]:
+        """What else is said of a part: not the same again, nor what answers another part."""
+
+        def what(item: _Said) -> object:
+            return item.said.sign, to_text(item.said.value), item.entry.scope.conditions
+
+        found: dict[object, Line] = {}
+        for item in said:
+            elsewhere = item.entry.claim.line in self.fitting and not answers(item.part, item.said)
+            same = last is not None and (what(item) == what(last) or item.entry.claim.line == last.entry.claim.line)
+            if not same and not elsewhere:
+                found.setdefault(what(item), _line(item.entry))
+        return tuple(found.values())
+
+    def _for_a_person(self, judged: Judged, item: _Said) -> Judged:
+        """The judgement, left to a person where the answer stands among words, holds a line that is not understood, or
+        rests on a derivative that the sheet works out elsewhere."""
+        claim = item.entry.claim
+        verdict = "holds" if judged.report is not None and judged.report.holds else "does not hold"
+        if claim.in_prose:
+            words = f"it stands among words; by itself it {verdict}" if judged.report else "it stands among words"
+            return replace(judged, mark=LOOK, reason=words, credit=Fraction(0))
+        if claim.skipped and judged.mark != WRONG:
+            lines = ", ".join(str(skipped.line) for skipped in claim.skipped)
+            words = f"the steps that can be read hold; line {lines} cannot be read: {claim.skipped[0].reason}"
+            return replace(judged, mark=LOOK, reason=words, credit=Fraction(0))
+        left = unfinished(item.part, item.said, item.forms)
+        slopes = set(item.forms.averages_and_slopes(item.forms.of(item.said.value)))
+        if judged.mark == WRONG and left and slopes and slopes <= self._worked_out(item):
+            return replace(judged, mark=LOOK, reason=f"{left}; another line of the sheet does that", credit=Fraction(0))
+        return judged
+
+    def _worked_out(self, item: _Said) -> set[int]:
+        """The derivatives and means for which the sheet claims a value without any."""
+        found: set[int] = set()
+        for entry in self._claims(item.part):
+            numbers = [item.forms.of(step.value) for step in entry.claim.steps]
+            if any(not item.forms.averages_and_slopes(number) for number in numbers):
+                for number in numbers:
+                    found |= set(item.forms.averages_and_slopes(number))
+        return found
 
     def _unused(self, part: Part) -> list[tuple[ScopedClaim, Forms]]:
         """The last claims that speak of no question so far."""
@@ -265,6 +332,28 @@ class _Marker:
         if key not in self.forms:
             self.forms[key] = Forms(entry.scope, part.scope)
         return self.forms[key]
+
+
+def _paragraphs(lines: Sequence[Line]) -> Iterator[Line]:
+    """Lines of words that follow each other as one."""
+    pending: list[Line] = []
+    for line in lines:
+        words = not starts_statement(line.text)
+        if pending and not (words and line.line == pending[-1].line + 1):
+            yield _paragraph(pending)
+            pending = []
+        if words:
+            pending.append(line)
+        else:
+            yield line
+    if pending:
+        yield _paragraph(pending)
+
+
+def _paragraph(lines: Sequence[Line]) -> Line:
+    if len(lines) == 1:
+        return lines[0]
+    return Line(lines[0].line, " ".join(line.text for line in lines), "no formula in these lines could be read")
 
 
 def _line(entry: ScopedClaim) -> Line:
