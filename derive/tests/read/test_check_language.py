@@ -243,7 +243,6 @@ ADVICE = [
     ("claim J == 2 if J > 0", "where"),
     ("claim einsum('i,i->', x, y) == x @ y", "einsum"),
     ("given a: onehot\nclaim a == a", "given a: n onehot"),
-    ("given i: categorical(softmax(x))\nclaim E[x[i]] == x @ softmax(x)", "onehot"),
 ]
 
 
