@@ -10,6 +10,7 @@ from lmlab_derive.numbers.sides import Sides
 from lmlab_derive.sheets.relation import Relation
 
 ATTAINED = 1e-15  # excess at which the sides of a strict bound are looked at in many digits
+CLOSE = 1e-12  # excess that rounding rarely leaves
 NEAR = 1e-6  # excess at the end of an ascent below which a strict bound may be attained close by
 MODERATE = 16  # sizes from which saturated functions are 1 in any number of digits, and ascent takes long
 STEPS = 40
@@ -31,6 +32,8 @@ def broken(relation: Relation, point: Point, sides: Sides) -> bool:
     excess = sides.excess(relation.sign)
     if excess > sides.tolerance:
         return relation.confirmed(point, sides)
+    if excess > CLOSE and not (sides.slack or relation.differentiates):  # too little for doubles to count
+        return relation.fails_by_little(point)
     reach = max((float(np.abs(raw).max()) for raw in point.raw.values() if raw.size), default=0.0)
     small = max(point.sizes.values(), default=0) < MODERATE
     return strict and abs(excess) <= ATTAINED and reach < 8 and small and relation.attained(point)

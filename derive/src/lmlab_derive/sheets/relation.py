@@ -264,6 +264,17 @@ class Relation:
         excess = ruling.largest if self.sign in ("<=", "<") else -ruling.smallest
         return not ruling.equal and excess > 0
 
+    def fails_by_little(self, point: Point) -> bool:
+        """Whether a bound fails in long decimals, asked at few points."""
+        self.tally.unsure += 1
+        if self.tally.unsure > ATTEMPTS:
+            return False
+        ruling = self.ruling(point, 0.25)
+        if not ruling.known or not ruling.defined or ruling.equal or ruling.beyond:
+            return False
+        excess = ruling.largest if self.sign in ("<=", "<") else -ruling.smallest
+        return bool(excess > 0)
+
     def beyond_errors(self, point: Point) -> bool | None:
         """Whether the relation fails by more than the errors of sums that have too many terms for long decimals.
 
