@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import reduce
 
-from lmlab_derive.sizes import Size
-from lmlab_derive.tree import Binary, Call, Name, Node, Number
+from lmlab_derive.tree import Binary, Call, Node, Number
 
 
 def number(value: int | Fraction) -> Number:
@@ -50,13 +48,3 @@ def call(function: str, *args: Node) -> Node:
 def normal_distribution(x: Node) -> Node:
     """The probability that a standard normal is below x, often written Φ(x)."""
     return over(plus(ONE, call("erf", over(x, call("sqrt", TWO)))), TWO)
-
-
-def size_as_formula(size: Size) -> Node:
-    """A size as an expression."""
-    total: Node = ZERO
-    for monomial, count in size.terms:
-        factors: list[Node] = [Name(name) for name in monomial]
-        term = reduce(times, factors if factors and count == 1 else [number(count), *factors])
-        total = term if total == ZERO else plus(total, term)
-    return total

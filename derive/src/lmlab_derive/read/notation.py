@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 
 from lmlab_derive import tree
 from lmlab_derive.functions import WRITTEN_OUT
@@ -18,8 +18,9 @@ from lmlab_derive.read.subscripts import entries, in_the_only_row, numbered_entr
 from lmlab_derive.read.tokens import Token
 from lmlab_derive.shapes.scope import Macro, Scope, substituted
 from lmlab_derive.shapes.setting import build
+from lmlab_derive.sizes import Size
 from lmlab_derive.slopes import Alone, slope
-from lmlab_derive.small_formulas import ZERO, call, normal_distribution, size_as_formula
+from lmlab_derive.small_formulas import ZERO, call, normal_distribution, number, plus, times
 from lmlab_derive.text import to_text
 from lmlab_derive.tree import (
     Compare,
@@ -315,7 +316,7 @@ class NotationParser(DerivativeParser):
         (axis,) = axes
         place = found.items[axis]
         assert isinstance(place, Name)
-        there = Compare("==", WRITTEN_OUT["arange"].means(size_as_formula(shape[axis])), place)
+        there = Compare("==", WRITTEN_OUT["arange"].means(_as_formula(shape[axis])), place)
         if axis:
             return tree.Binary("@", Index(found.operand, found.items[:axis]), there)
         chosen = tree.Binary("@", there, found.operand)
@@ -358,6 +359,16 @@ class NotationParser(DerivativeParser):
         if len(args) != 1:
             raise refusal(token, f"{token.text} takes one argument here")
         return call("sigmoid", args[0]) if token.text == "σ" else normal_distribution(args[0])
+
+
+def _as_formula(size: Size) -> Node:
+    """A size as an expression."""
+    total: Node = ZERO
+    for monomial, count in size.terms:
+        factors: list[Node] = [Name(name) for name in monomial]
+        term = reduce(times, factors if factors and count == 1 else [number(count), *factors])
+        total = term if total == ZERO else plus(total, term)
+    return total
 
 
 def _first_factor(node: Node) -> Node:
