@@ -132,10 +132,7 @@ def test_one_core_has_one_choice_of_threads(machine: Callable[..., None]) -> Non
     assert thread_counts(1) == [1]
     chosen = threads.at_this_moment(choice.choose("cpu"))
     assert (chosen.threads, chosen.now) == (1, 1)
-    chooser = threads.Threads(1, 1)
-    for _ in range(200):
-        assert chooser.next_step() == 1
-        chooser.took(1.0)
+    assert threads.neighbours(1, 1) == [1]
 
 
 def test_many_cores_are_tried_by_doubling() -> None:

@@ -1,34 +1,41 @@
-"""The number of threads of a long run follows the machine: a busy process comes and goes, and no step is wasted."""
+"""One guard changes the threads of a run whose steps take much longer than planned, and nothing else does."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 
-from lmlab.config import Note
 from lmlab.hardware import openmp, threads
-from lmlab.hardware.threads import LOOK_AGAIN_S, LOOKED_AT_S, KeptWaiting, Threads, saying_who_waits
+from lmlab.hardware.threads import LONG_ENOUGH_S, SELDOM_S, Guard, Trial
 
 
-def run(threads: Threads, seconds: Callable[[float, int], float], until_s: float) -> list[int]:
-    """Numbers of threads of the steps that fit in, when a step at a time with so many threads takes `seconds`."""
+def run(guard: Guard, seconds: Callable[[float, int], float], until_s: float) -> list[tuple[float, int]]:
+    """When steps of 100 tokens took place and with how many threads; such a step takes `seconds` with so many."""
     clock, used = 0.0, []
     while clock < until_s:
-        chosen = threads.next_step()
-        took = seconds(clock, chosen)
-        threads.took(took)
+        threads = guard.next_step()
+        took = seconds(clock, threads)
+        guard.took(100, took)
         clock += took
-        used.append(chosen)
+        used.append((clock, threads))
     return used
 
 
-def test_on_a_quiet_machine_all_threads_are_used_nearly_always() -> None:
-    used = run(Threads(2, 2), lambda clock, n: 0.1 * {1: 1.8, 2: 1.0}[n], 180)
-    assert used.count(2) > 0.97 * len(used)
+def planned(most: int, threads: int, step_s: float) -> Guard:
+    return Guard(most, threads, 100 / step_s)
+
+
+def test_a_run_as_fast_as_planned_keeps_its_threads() -> None:
+    noise = [1.0, 1.15, 0.95, 1.05, 1.6, 1.0, 0.9]
+    used = run(planned(2, 2, 0.1), lambda clock, n: 0.1 * noise[int(clock * 10) % 7], 300)
+    assert {threads for _, threads in used} == {2}
+
+
+def test_a_slow_moment_changes_nothing() -> None:
+    used = run(planned(2, 2, 0.1), lambda clock, n: 0.4 if 30 <= clock < 34 else 0.1, 100)
+    assert {threads for _, threads in used} == {2}
 
 
 def test_when_a_busy_process_comes_threads_are_given_up_and_taken_back_when_it_goes() -> None:
@@ -36,36 +43,45 @@ def test_when_a_busy_process_comes_threads_are_given_up_and_taken_back_when_it_g
         busy = 30 <= clock < 120
         return 0.1 * ({1: 1.9, 2: 4.0}[n] if busy else {1: 1.8, 2: 1.0}[n])
 
-    threads, clock, alone = Threads(2, 2), 0.0, []
-    while clock < 200:
-        chosen = threads.next_step()
-        took = seconds(clock, chosen)
-        threads.took(took)
-        clock += took
-        alone.append((clock, chosen))
-    during = [n for at, n in alone if 40 < at < 120]
-    after = [n for at, n in alone if at > 120 + 2 * LOOK_AGAIN_S + 5]
+    used = run(planned(2, 2, 0.1), seconds, 320)
+    during = [n for at, n in used if 30 + 3 * LONG_ENOUGH_S < at < 120]
+    after = [n for at, n in used if at > 120 + SELDOM_S + 5]
     assert during.count(1) > 0.85 * len(during)
-    assert after.count(2) > 0.9 * len(after)
+    assert after.count(2) > 0.95 * len(after)
 
 
-def test_of_many_cores_the_fastest_number_is_found_from_either_end() -> None:
+def test_while_steps_stay_slow_whatever_is_tried_trials_are_seldom() -> None:
+    used = run(planned(2, 2, 0.1), lambda clock, n: {1: 0.5, 2: 0.2}[n], 1000)
+    assert [n for _, n in used].count(1) < 0.02 * len(used)
+
+
+def test_of_many_threads_the_fastest_number_is_found_in_several_trials() -> None:
     speed = {1: 1.0, 2: 1.9, 4: 3.0, 8: 2.5, 16: 1.2}
     for start in (1, 16):
-        used = run(Threads(16, start), lambda clock, n: 0.2 / speed[n], 300)
-        assert used[-200:].count(4) > 180
+        used = run(planned(16, start, 0.2 / 5), lambda clock, n: 0.2 / speed[n], 400)
+        assert [n for _, n in used[-200:]].count(4) > 180
 
 
-def test_noise_alone_does_not_move_it() -> None:
-    noise = [1.0, 1.15, 0.95, 1.05, 1.3, 1.0, 0.9]
-    state = {"i": 0}
+def test_a_lucky_step_does_not_decide_a_trial_and_would_if_the_fastest_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept() -> int:
+        trial, took = Trial([2, 1]), {2: iter([0.1] * 3), 1: iter([0.12, 0.05, 0.12])}
+        while not trial.is_over:
+            trial.took(next(took[trial.next_step()]))
+        return trial.fastest
 
-    def seconds(clock: float, n: int) -> float:
-        state["i"] += 1
-        return 0.1 * noise[state["i"] % 7] * {1: 1.8, 2: 1.0}[n]
+    assert kept() == 2
+    monkeypatch.setattr(threads.statistics, "median", min)
+    assert kept() == 1
 
-    used = run(Threads(2, 2), seconds, 120)
-    assert used.count(2) > 0.95 * len(used)
+
+def test_a_number_of_threads_that_is_far_slower_is_tried_once() -> None:
+    trial, tried = Trial([16, 8, 4, 2, 1]), []
+    while not trial.is_over:
+        tried.append(trial.next_step())
+        trial.took({1: 0.8, 2: 0.4, 4: 0.25, 8: 0.2, 16: 0.9}[tried[-1]])
+    assert tried[:5] == [16, 8, 4, 2, 1]
+    assert (tried.count(1), tried.count(2), tried.count(4)) == (1, 1, 3)
+    assert trial.fastest == 8
 
 
 def test_scoring_takes_the_threads_that_are_fastest_now_and_gives_them_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,55 +102,3 @@ def test_one_thread_is_one_for_kernels_that_do_not_listen_to_torch() -> None:
         with threads.using_threads(torch.device("cpu"), 2):
             assert library.omp_get_max_active_levels() == levels > 0
     assert library.omp_get_max_active_levels() == levels
-
-
-@pytest.mark.parametrize(("share", "count", "is_said"), [(0.1, 2, False), (0.7, 2, True), (0.7, 1, False)])
-def test_a_run_that_others_keep_waiting_says_so_once(
-    share: float, count: int, is_said: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """share: of the time that it waits for a core. count: of threads; one waits for no other."""
-    clock = [1000.0]
-    monkeypatch.setattr(threads.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(threads, "waited_for_a_core", lambda: share * clock[0])
-    waiting, said = KeptWaiting(count), []
-    for _ in range(100):
-        clock[0] += 0.5
-        said.append(waiting.remark())
-    assert [line is not None for line in said].count(True) == is_said
-    if is_said:
-        assert "in 10 s its 2 threads together waited 7 s" in str(said[int(LOOKED_AT_S / 0.5)]), (
-            "after ten seconds of it"
-        )
-
-
-def test_who_writes_texts_that_others_keep_waiting_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [1000.0]
-    monkeypatch.setattr(threads.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(threads, "waited_for_a_core", lambda: 0.7 * clock[0])
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    with pytest.warns(Note, match="other programs have the cores") as told:
-        for clock[0] in saying_who_waits(range(1000, 1100)):
-            pass
-    assert len(told) == 1
-    assert list(saying_who_waits(range(3))) == [0, 1, 2], "the same steps"
-
-
-def test_where_the_system_does_not_say_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr(threads.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(threads, "waited_for_a_core", lambda: None)
-    waiting = KeptWaiting(2)
-    for clock[0] in range(40):
-        assert waiting.remark() is None
-
-
-@pytest.mark.skipif(
-    not Path("/proc/self/schedstat").exists(), reason="this system does not say how long threads waited"
-)
-def test_waiting_for_a_core_is_told_from_sleeping() -> None:
-    before = threads.waited_for_a_core()
-    time.sleep(0.3)
-    after = threads.waited_for_a_core()
-    assert before is not None
-    assert after is not None
-    assert 0 <= after - before < 0.2

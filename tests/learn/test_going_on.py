@@ -154,7 +154,7 @@ def test_killed_before_its_first_checkpoint_it_goes_on_from_the_weights_it_had(
         gpt(small_text, tmp_path / name, budget="20steps")
     whole = lmlab.resume(tmp_path / "whole", budget="+10steps")
     with monkeypatch.context() as patch:
-        patch.setattr(loop.Trainer, "run", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(loop.Trainer, "run", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             lmlab.resume(tmp_path / "killed", budget="+10steps")
     assert lmlab.evaluate(tmp_path / "killed").certified  # the weights it had

@@ -197,7 +197,7 @@ def test_a_run_that_diverged_is_not_saved_as_one_to_go_on_from(
     """Stopped between two looks at the loss, or come to the moment of a checkpoint."""
     monkeypatch.setattr(loop, "CHECKPOINT_EVERY_S", seconds)
     monkeypatch.setattr(loop, "SHOW_EVERY_S", math.inf)
-    poison_the_gradient(monkeypatch, at=9)
+    poison_the_gradient(monkeypatch, at=10)  # one is of the rehearsal
     if seconds > 0:
         stopped = InterruptAt(9)
         honest = loop.Trainer._group
@@ -300,10 +300,9 @@ def test_a_gpu_gets_larger_batches_where_seconds_count_and_the_same_where_steps_
 ) -> None:
     run = run_gpt(small_text, tmp_path / "run", steps=1)
     training = run.record.training
-    assert training.chosen is not None
-    on_a_gpu = dataclasses.replace(
-        training, budget=budget, learning={}, chosen=dataclasses.replace(training.chosen, batch=4)
-    )
+    assert training.plan is not None
+    older = dataclasses.replace(training.plan, machine=None, rows=None, row_factor=4)
+    on_a_gpu = dataclasses.replace(training, budget=budget, learning={}, plan=older)
     run.record = dataclasses.replace(run.record, training=on_a_gpu)
     prepared = prepare(TrainingRequest.to_resume(run, Silent()))
     assert isinstance(prepared, PreparedLearner)

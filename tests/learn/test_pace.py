@@ -247,13 +247,10 @@ def test_rows_that_followed_from_the_seconds_are_kept_by_whoever_goes_on(
     text = "the cat sat on the mat\nand the dog sat on the log\n" * 200
     run = lmlab.train("bigram", text, out=tmp_path / "run", budget="0.5s", device="cpu")
     training, usual = run.record.training, bigram.BATCH[0]
-    assert training.planned is not None
-    assert training.planned.rows == pacing.LEAST_ROWS
-    assert dict(training.learning) == {"rows": usual * pacing.LEAST_ROWS}
-    assert dict(training.asked_learning) == {}
-    assert recipe.recipe(tmp_path / "run")["learning"] == training.learning
-    asked = lmlab.train("bigram", text, out=tmp_path / "asked", budget="0.5s", device="cpu", learning={"rows": 3})
-    assert asked.record.training.asked_learning == {"rows": 3}
+    assert training.plan is not None
+    assert training.plan.rows == usual * pacing.LEAST_ROWS
+    assert dict(training.learning) == {}
+    assert recipe.recipe(tmp_path / "run")["learning"] == {"rows": training.plan.rows}
     options = {"models": ["uniform", "bigram"], "out": tmp_path / "both", "budget": "4s", "device": "cpu"}
     assert not any(entry.reused for entry in lmlab.compare(text, **options).entries)
     assert all(entry.reused for entry in lmlab.compare(text, **options).entries)  # of the settings that are asked for
@@ -280,9 +277,18 @@ def test_what_validations_look_at_is_not_planned_to_be_read(monkeypatch: pytest.
     for looked_at in (0, 10**4, 10**12):
         machine = Simulated(monkeypatch, 1e9)
         pace = Pace("fake", work, machine.begin, HARDWARE)
-        plans.append(size_by_the_clock(resolve, FACTS, budget, pace, looked_at)[1].tokens)
-    assert plans[1] == pytest.approx(plans[0] - 10**4 / 3)
-    assert plans[2] == pytest.approx((1 - pacing.MOST_VALIDATING) * plans[0])
+        plans.append(size_by_the_clock(resolve, FACTS, budget, pace, looked_at)[1])
+    nothing, some, most = (plan.tokens for plan in plans)
+    assert some == pytest.approx(nothing - 10**4 / 3)
+    assert most == pytest.approx(nothing - pacing.MOST_VALIDATING * 100 * plans[0].tokens_per_second)
+
+
+def test_planning_is_a_part_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds in (1, 100):
+        machine = Simulated(monkeypatch, 1e9, least_s=0.05)
+        _, speed = chosen(machine, Budget(seconds=seconds))
+        assert speed.planning_s == pytest.approx(min(machine.now, pacing.MOST_PLANNING * seconds))
+        assert speed.tokens == pytest.approx(speed.tokens_per_second * (seconds - speed.planning_s))
 
 
 @pytest.mark.parametrize("name", [name for name in ladder() if KINDS[name].way is Way.LEARNS])

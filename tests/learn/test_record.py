@@ -185,7 +185,7 @@ def test_a_record_with_something_else_in_it_is_refused_in_one_line(key: str, sma
         ("model.config.width", None),
         ("training.learning", None),
         ("training.seed", "x"),
-        ("training.chosen.threads", "many"),
+        ("training.plan.threads", "many"),
         ("result.tokens", "many"),
         ("result.seconds", None),
     ],

@@ -103,7 +103,7 @@ class ComparisonRecords:
     def _refuse_other_settings(self, store: EntryStore, asked: EntrySpec) -> None:
         """A Mistake where a run in the folder has other settings than those that are asked for."""
         run, before = store.run, store.spec
-        learning = run.record.training.asked_learning
+        learning = run.record.training.learning
         had = {**run.record.model.config, **learning}
         given = self.folder.plan.settings.get(asked.model, {}) if before is None else before.settings
         # what was asked for then and is not now would have been left open

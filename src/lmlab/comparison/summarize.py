@@ -115,8 +115,8 @@ def order(entry: ComparedEntry) -> tuple[int, float]:
 def _entry(entry: ComparedEntry) -> Entry:
     went = [run.record.result for run in entry.runs]
     tokens, seconds, steps = sum(r.tokens for r in went), sum(r.seconds for r in went), sum(r.steps or 0 for r in went)
-    plans = [run.record.training.planned for run in entry.runs]
-    planned = sum(plan.tokens for plan in plans if plan is not None) or None
+    plans = [run.record.training.plan for run in entry.runs]
+    planned = sum(plan.tokens or 0.0 for plan in plans if plan is not None) or None
     found = Entry(
         name=entry.name,
         model=entry.model,

@@ -13,7 +13,6 @@ from lmlab.decode.beam_and_exhaustive import beam, beam_in_each_row, exhaustive
 from lmlab.decode.greedy_and_sampling import Draw, Greedy, Text, follow
 from lmlab.decode.options import Options
 from lmlab.decode.reader import Reader
-from lmlab.hardware.threads import saying_who_waits
 
 if TYPE_CHECKING:
     from lmlab.decode.continuation import Continuation
@@ -36,7 +35,7 @@ def generate(model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", **set
     options = make(Options, settings, "generate")
     reader = Reader(model, tokenizer, prompt)
     if options.method in SEARCHES:
-        ranked = deque(saying_who_waits(SEARCHES[options.method](reader, options)), maxlen=1).pop()
+        ranked = deque(SEARCHES[options.method](reader, options), maxlen=1).pop()
         return [continuation.result(continuation.score(options.length_penalty)) for continuation in ranked]
     texts = _texts(reader, options)
     for _ in _following(model, texts, options, min(len(texts), SAMPLES_AT_ONCE)):
@@ -148,4 +147,4 @@ def _following(
     """lag: steps that a GPU may be ahead of the text; where a text can stop, few of its tokens should be for nothing."""
     chooser = Draw(options) if options.draws else Greedy()
     lag = lag if model.end_id is None and not options.stop else min(lag, STOPPING_LAG)
-    return saying_who_waits(follow(model, texts, chooser, options.max_tokens, places or len(texts), lag))
+    return follow(model, texts, chooser, options.max_tokens, places or len(texts), lag)

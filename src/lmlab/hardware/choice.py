@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from lmlab.config import Mistake, Note
+from lmlab.hardware.execution_plan import ExecutionPlan
 from lmlab.hardware.kept_figures import PRECISIONS, Found, devices, find
 from lmlab.hardware.precision import expect_slow_bf16
 from lmlab.hardware.rates import HIDDEN, WIDTH
@@ -19,58 +20,35 @@ DEVICES, CHOSEN = ("cpu", "cuda", "mps"), "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
-    """What was chosen for a run, as its record keeps it: a resumed run is to compute as it began."""
-
-    precision: str
-    iteration: str
-    threads: int
-    batch: int
-    stepping: str = "eager"  # how a step is taken: kernel by kernel, recorded and replayed, or compiled and replayed
-    turns: bool = False  # whether Muon may come to a matrix only every so many steps
-
-
-@dataclass(frozen=True, kw_only=True)
 class Hardware:
     """A device and how to use it in training. Scores are float32 whatever stands here."""
 
     device: torch.device
     dtype: torch.dtype  # of matrix products
-    iteration_dtype: torch.dtype = torch.float32  # of Muon's iteration, whose result is a direction, not a quantity
+    iteration_dtype: torch.dtype = torch.float32  # of the products inside Muon, which give a direction, not a quantity
     threads: int = 1  # at most; on a CPU
-    now: int = 1  # threads that are fastest at this moment (see `threads.at_this_moment`)
+    now: int = 1  # threads to use: on a CPU those that are fastest at this moment (see `threads.at_this_moment`)
     batch: int = 1  # how many times the usual rows a step should have where seconds count
     stepping: str = "eager"  # "captured": recorded once and replayed; "compiled": that, of a compiled loss
-    turns: bool = False  # whether Muon may come to a matrix only every so many steps; recorded steps are all alike
     flops: float = 1e11  # per second, of the products that training makes: a first guess, corrected by real steps
-
-    @property
-    def chosen(self) -> Chosen:
-        """For the record of a run."""
-        precision, iteration = precision_name(self.dtype), precision_name(self.iteration_dtype)
-        return Chosen(
-            precision=precision, iteration=iteration, threads=self.threads, batch=self.batch, stepping=self.stepping,
-            turns=self.turns,
-        )  # fmt: skip
+    tokens_per_second: float | None = None  # that the plan expects of a run with a budget of seconds; None: nothing
 
     def __str__(self) -> str:
-        threads = f", {self.threads} thread{'s' * (self.threads > 1)}" if self.device.type == "cpu" else ""
+        threads = f", {self.now} thread{'s' * (self.now > 1)}" if self.device.type == "cpu" else ""
         return f"{self.device}, {precision_name(self.dtype)}{threads}"
 
 
-def as_chosen(hardware: Hardware, chosen: Chosen | None) -> Hardware:
-    """This hardware, used as a run began to use it."""
-    if chosen is None:
-        return hardware
+def as_planned(hardware: Hardware, plan: ExecutionPlan) -> Hardware:
+    """Use this hardware as a plan says."""
     return replace(
         hardware,
-        dtype=PRECISIONS[chosen.precision],
-        iteration_dtype=PRECISIONS[chosen.iteration],
-        threads=chosen.threads,
-        now=chosen.threads,
-        batch=chosen.batch,
-        stepping=chosen.stepping,
-        turns=chosen.turns,
+        dtype=PRECISIONS[plan.precision],
+        iteration_dtype=PRECISIONS[plan.muon_precision],
+        threads=max(hardware.threads, plan.threads),
+        now=plan.threads,
+        batch=plan.row_factor,
+        stepping=plan.stepping,
+        tokens_per_second=plan.tokens_per_second,
     )
 
 
@@ -156,10 +134,15 @@ def choose(device: str = CHOSEN, precision: str = CHOSEN) -> Hardware:
         threads=threads,
         now=threads,
         batch=batch_for(found, place.type, precision),
-        stepping="captured" if place.type == "cuda" else "eager",
+        stepping=usual_stepping(place.type),
         # Asked for although it crawls: the guess is corrected by the first real step.
         flops=max(rate.products, 1e9),
     )
+
+
+def usual_stepping(device: str) -> str:
+    """How a step is taken where nothing is set: recorded once and replayed on a GPU, else kernel by kernel."""
+    return "captured" if device == "cuda" else "eager"
 
 
 def _say_if_slow(found: Found) -> None:

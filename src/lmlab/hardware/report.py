@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,19 @@ import torch
 
 from lmlab.disk.files import cache_folder
 from lmlab.hardware.c_kernels import PLAIN_PROBE, PROBE, SWITCH, compiler_here, is_kept, why_not
-from lmlab.hardware.choice import batch_for, faster_iteration, faster_precision, precision_name, turns_few_rows
+from lmlab.hardware.choice import (
+    batch_for,
+    faster_iteration,
+    faster_precision,
+    precision_name,
+    turns_few_rows,
+    usual_stepping,
+)
 from lmlab.hardware.kept_figures import PRECISIONS, Found, devices, find
 from lmlab.hardware.memory import available_bytes
 from lmlab.hardware.races import Race, Raced
 from lmlab.hardware.threads import threads_now
-from lmlab.hardware.versions import versions
+from lmlab.hardware.versions import machine_name, versions
 
 MADE_AGAIN = ("corpora", "kernels", "machine", "tokens", "unpacked")  # folders of the cache; the other one:
 ONLY_COPIES = "piped"
@@ -54,6 +61,9 @@ class MachineReport:
     cache: str
     kept: tuple[Kept, ...]
     raced: tuple[Raced, ...] = ()  # functions in C against their plain twins
+    machines: dict[str, str] = field(
+        default_factory=dict
+    )  # by device: the `machine` of an execution plan that is made here
 
     def to_json(self) -> dict[str, Any]:
         """As JSON can hold it."""
@@ -72,6 +82,7 @@ def about_machine(races: Sequence[Race] = (), *, again: bool = False) -> Machine
         found=found,
         choices=(*choices, *(_winner(race, raced) for race in there if race.what in {one.what for one in raced})),
         raced=raced,
+        machines={device: machine_name(device) for device in devices()},
         memory_bytes=available_bytes(),
         versions=versions(),
         cache=str(cache_folder()),
@@ -99,11 +110,14 @@ def _choices(found: Found, device: str) -> list[Choice]:
             chosen=f"{batch} × the usual",
             why=f"{request}, {'more' if batch > 1 else 'less'} than a quarter of a typical product",
         ),
+        Choice(
+            device=device, what="steps", chosen=usual_stepping(device), why="steps of a GPU are recorded and replayed"
+        ),
     ]
     if device == "cpu":
         most = torch.get_num_threads()
         now = threads_now(most, PRECISIONS[precision])
-        why = f"the fastest at this moment of 1 to {most}; looked at again during a run"
+        why = f"the fastest at this moment of 1 to {most}; a budget of steps or tokens takes {most}"
         chosen.append(Choice(device=device, what="threads", chosen=str(now), why=why))
         chosen += [_few_rows(found), _kernels_in_c(device)]
     return chosen

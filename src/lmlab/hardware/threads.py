@@ -1,34 +1,28 @@
-"""How many threads are fastest now. Two threads that wait for each other beside a busy process lose most of their speed."""
+"""How many threads are fastest. Two threads that wait for each other beside a busy process lose most of their speed."""
 
 from __future__ import annotations
 
 import statistics
-import time
-import warnings
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import TypeVar
 
 import torch
 
-from lmlab.config import Note
 from lmlab.hardware import rates
 from lmlab.hardware.choice import Hardware, precision_name
 from lmlab.hardware.kept_figures import doubt, thread_counts
 from lmlab.hardware.openmp import set_threads, threads_as_before
 
-Step = TypeVar("Step")
-
 ROUNDS = 2
 GAIN = 1.05  # another number of threads must be faster by this much
-LOOK_AGAIN_S = 10.0  # at first; twice as long each time nothing changed
-SELDOM_S = 80.0
-SLOWER = 1.4  # than usual, three steps running: someone else has come
-LOOKED_AT_S, MOST_WAITING = 10.0, 0.4  # seconds; the share of them that threads, together, may wait for a core
-TRIAL_STEPS = 3  # the first of them finds memory and chooses kernels, and does not count
+TRIAL_STEPS = 3  # of each number of threads; the middle one counts
+FAR = 1.5  # times as slow as the fastest: that number of threads is tried no further
+SLOWER = 1.6  # times as slow as planned: the guard tries other numbers of threads
+LONG_ENOUGH_S, SELDOM_S = (
+    10.0,
+    80.0,
+)  # of slow steps before the guard acts; after a trial it waits longer, at most so long
 
 
 def at_this_moment(hardware: Hardware) -> Hardware:
@@ -42,11 +36,6 @@ def at_this_moment(hardware: Hardware) -> Hardware:
     now = fastest(speeds)
     doubt(hardware.device.type, precision_name(hardware.dtype), now, speeds[now])
     return replace(hardware, now=now, flops=max(speeds[now], 1.0))
-
-
-def as_now(hardware: Hardware) -> Hardware:
-    """With the threads that are fastest at this moment and no others: for steps that stand for seconds that were asked for."""
-    return replace(hardware, threads=hardware.now)
 
 
 def threads_now(most: int, dtype: torch.dtype = torch.float32) -> int:
@@ -89,7 +78,7 @@ def fastest_threads() -> Iterator[None]:
 
 def neighbours(most: int, now: int) -> list[int]:
     """The number of threads `now`, and half and twice as many, as far as there are any."""
-    counts = thread_counts(most)
+    counts = sorted({*thread_counts(most), now})
     place = counts.index(now)
     return [now, *(counts[i] for i in (place - 1, place + 1) if 0 <= i < len(counts))]
 
@@ -99,115 +88,80 @@ def fastest(speeds: Mapping[int, float]) -> int:
     return min(threads for threads, speed in speeds.items() if speed * GAIN >= max(speeds.values()))
 
 
-class Threads:
-    """Chooses the number of threads of a long run by timing its own steps, now and again: no step is wasted on it.
+class Trial:
+    """Times a few steps with each of several numbers of threads, in turns, and keeps the fastest.
 
-    Call `next_step()` before a step and `took(seconds)` after it. A look tries the neighbouring numbers (half, twice) for a
-    few steps each and stays with the fastest. It happens after a while, again after longer and longer while nothing
-    changes, and at once when steps take markedly longer than they did.
+    The steps of a trial are steps of the work itself, so a trial loses no time but that of the slower ones.
     """
 
-    def __init__(self, most: int, now: int) -> None:
-        self.counts, self.current = thread_counts(most), now
-        assert now in self.counts, (now, self.counts)
-        self._recent: deque[float] = deque(maxlen=5)
-        self._usual_s: float | None = None
-        self._trial: list[float] = []
-        self._tried: dict[int, float] = {}
-        self._waiting: list[int] = []
-        self._wait_s, self._look_at_s, self._clock_s = LOOK_AGAIN_S, LOOK_AGAIN_S, 0.0
+    def __init__(self, counts: Sequence[int]) -> None:
+        """Begin a trial of these numbers of threads; of equally fast ones the first is kept."""
+        self._waiting = [*counts] * TRIAL_STEPS
+        self._seconds: dict[int, list[float]] = {count: [] for count in counts}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every number was tried."""
+        return not self._waiting
 
     def next_step(self) -> int:
         """The number of threads for the coming step."""
-        return self._waiting[0] if self._waiting else self.current
+        return self._waiting[0]
 
     def took(self, seconds: float) -> None:
-        """How long that step took."""
-        self._clock_s += seconds
-        if self._waiting:
-            self._trial.append(seconds)
-            if len(self._trial) == TRIAL_STEPS:
-                self._tried[self._waiting.pop(0)] = statistics.fmean(self._trial[1:])
-                self._trial = []
-                if not self._waiting:
-                    self._decide()
-            return
-        self._recent.append(seconds)
-        if len(self._recent) == self._recent.maxlen and self._usual_s is None:
-            self._usual_s = statistics.median(self._recent)
-        disturbed = self._usual_s is not None and min(list(self._recent)[-3:]) > SLOWER * self._usual_s
-        if len(self.counts) > 1 and self._recent and (self._clock_s >= self._look_at_s or disturbed):
-            self._begin_to_look(disturbed)
+        """Note how long that step took."""
+        threads = self._waiting.pop(0)
+        self._seconds[threads].append(seconds)
+        if seconds > FAR * min(min(tried) for tried in self._seconds.values() if tried):
+            self._waiting = [count for count in self._waiting if count != threads]
 
-    def _begin_to_look(self, disturbed: bool) -> None:
-        recent = list(self._recent)[-3:] if disturbed else list(self._recent)
-        self._tried = {self.current: statistics.fmean(recent)}
-        self._waiting = neighbours(self.counts[-1], self.current)[1:]
-
-    def _decide(self) -> None:
-        best = min(self._tried, key=lambda threads: self._tried[threads])
-        if self._tried[best] * GAIN > self._tried[self.current]:
-            best = self.current
-        changed, self.current = best != self.current, best
-        self._recent.clear()
-        self._usual_s = self._tried[best]
-        # With all threads in use only a newcomer can change anything, and that shows; that one has left does not.
-        longest_s = SELDOM_S if best == self.counts[-1] else 2 * LOOK_AGAIN_S
-        self._wait_s = LOOK_AGAIN_S if changed else min(longest_s, 2 * self._wait_s)
-        self._look_at_s = self._clock_s + self._wait_s
+    @property
+    def fastest(self) -> int:
+        """The number of threads whose middle step is shortest. Another than the first must be clearly faster."""
+        middle = {threads: statistics.median(tried) for threads, tried in self._seconds.items() if tried}
+        first = next(iter(middle))
+        best = min(middle, key=lambda threads: middle[threads])
+        return best if middle[best] * GAIN < middle[first] else first
 
 
-class KeptWaiting:
-    """Notices that other programs keep a run of several threads waiting that may not change their number.
+class Guard:
+    """Changes the number of threads of a run whose steps take much longer than planned. Nothing else changes a run's plan.
 
-    With a budget of steps the same command ends with the same bits, which the number of threads has a part in. Beside a busy
-    program such a run can take many times as long as with one thread; who looks on should know that it would not.
+    When the steps of ten seconds were slower than planned by `SLOWER`, the next steps are a trial of half and of twice as many
+    threads. While steps stay slow it is repeated, at most every `SELDOM_S` seconds, so that threads come back as well.
     """
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self._since: tuple[float, float] | None = None  # the time, and how long its threads had waited until then
-        self._said = False
+    def __init__(self, most: int, threads: int, tokens_per_second: float) -> None:
+        """Watch a run.
 
-    def remark(self) -> str | None:
-        """What to say, once, after some seconds of it; asked as often as one likes."""
-        now = time.perf_counter()
-        if self.threads == 1 or self._said or (self._since is not None and now - self._since[0] < LOOKED_AT_S):
-            return None
-        waited = waited_for_a_core()
-        before, self._since = self._since, None if waited is None else (now, waited)
-        if before is None or waited is None:
-            return None
-        seconds, lost = now - before[0], waited - before[1]
-        if lost < MOST_WAITING * seconds:
-            return None
-        self._said = True
-        return (
-            f"other programs have the cores: in {seconds:.0f} s its {self.threads} threads together waited {lost:.0f} s for"
-            " one, and then for each other; begun with OMP_NUM_THREADS=1 it takes one thread, which may be several times as"
-            " fast (its last digits are then others)"
-        )
+        Args:
+            most: threads that it may use.
+            threads: those that it begins with.
+            tokens_per_second: the planned speed.
+        """
+        self.most, self.threads, self.planned = most, threads, tokens_per_second
+        self._trial: Trial | None = None
+        self._tokens, self._seconds, self._wait_s = 0, 0.0, LONG_ENOUGH_S
 
+    def next_step(self) -> int:
+        """The number of threads for the coming step."""
+        return self.threads if self._trial is None else self._trial.next_step()
 
-def saying_who_waits(steps: Iterable[Step]) -> Iterator[Step]:
-    """The same steps, and a Note once if other programs keep the threads waiting that take them."""
-    waiting = KeptWaiting(torch.get_num_threads())
-    for step in steps:
-        if said := waiting.remark():
-            warnings.warn(said, Note, stacklevel=2)
-        yield step
+    def took(self, tokens: int, seconds: float) -> bool:
+        """Note a step; returns whether the number of threads has changed."""
+        if self._trial is not None:
+            self._trial.took(seconds)
+            return self._trial.is_over and self._end_trial(self._trial)
+        self._tokens, self._seconds = self._tokens + tokens, self._seconds + seconds
+        if self._seconds >= self._wait_s:
+            if self._tokens * SLOWER < self.planned * self._seconds:
+                self._trial = Trial(neighbours(self.most, self.threads))
+                self._wait_s = min(2 * self._wait_s, SELDOM_S)
+            else:
+                self._wait_s = LONG_ENOUGH_S
+            self._tokens, self._seconds = 0, 0.0
+        return False
 
-
-def waited_for_a_core() -> float | None:
-    """Seconds that threads of this process could have run and had no core, together; None where the system does not say.
-
-    Sleeping, being stopped and waiting for a disk are no such waiting.
-    """
-    total = 0
-    try:
-        for thread in Path("/proc/self/task").iterdir():
-            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
-                total += int((thread / "schedstat").read_text(encoding="ascii").split()[1])
-    except (OSError, IndexError, ValueError):
-        return None
-    return total / 1e9
+    def _end_trial(self, trial: Trial) -> bool:
+        before, self.threads, self._trial = self.threads, trial.fastest, None
+        return self.threads != before

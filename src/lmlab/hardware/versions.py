@@ -31,6 +31,18 @@ def versions() -> dict[str, str]:
     return found
 
 
+def machine_name(device: str) -> str:
+    """Name everything that decides the last bits of a result besides the plan: processor, cores, torch, and any GPU.
+
+    Args:
+        device: the kind of device that computes.
+    """
+    import torch
+
+    found = f"{fingerprint()}, {usable_cores()} cores, torch {torch.__version__}"
+    return f"{found}, {torch.cuda.get_device_name()}" if device == "cuda" else found
+
+
 def processor() -> str:
     """In its maker's words, for people; nothing is concluded from it."""
     try:

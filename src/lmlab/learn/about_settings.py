@@ -16,8 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, Mistake
+from lmlab.hardware.execution_plan import ExecutionPlan
 from lmlab.learn.choose_optimizer import method_for, optimizer_for
+from lmlab.learn.loop import Trainer
 from lmlab.learn.next_token import NextToken
+from lmlab.learn.onlookers import Silent
+from lmlab.learn.planning import rehearsed
 from lmlab.learn.prepare import prepare, reads_plain_text
 from lmlab.learn.prepared import PreparedCount, PreparedLearner
 from lmlab.learn.request import TrainingRequest
@@ -51,6 +55,7 @@ class Settings:
     tokenizer: str | None = None
     budget: str | None = None
     parameters: int | None = None
+    plan: ExecutionPlan | None = None  # how the steps of such a run would be taken here
 
     @property
     def by_the_clock(self) -> bool:
@@ -112,10 +117,14 @@ def settings(
     prepared = prepare(request)
     if isinstance(prepared, PreparedLearner):
         config, parameters, loop = prepared.config, prepared.model.parameters_count, _chosen_of_the_loop(prepared)
+        trainer = Trainer(
+            prepared.model, prepared.task, prepared.loop, prepared.hardware, Path(), Silent()
+        )  # that writes nothing
+        plan = rehearsed(prepared.new_plan, trainer)
     else:
         assert isinstance(prepared, PreparedCount)
         fitted = prepared.fit()
-        config, parameters, loop = fitted.config, fitted.parameters_count, {}
+        config, parameters, loop, plan = fitted.config, fitted.parameters_count, {}, None
     found = dataclasses.asdict(config)
     return dataclasses.replace(
         described,
@@ -125,6 +134,7 @@ def settings(
         tokenizer=prepared.tokenizer.spec,
         budget=str(request.budget),
         parameters=parameters,
+        plan=plan,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -83,16 +83,21 @@ def _save_copies(path: Path, progress: Progress, copies: Groups, copied: torch.c
         save_checkpoint(path, progress, copies)
 
 
-def kernels_begun_with(progress: Progress, say: Callable[[str], None]) -> dict[str, bool]:
-    """Which functions in C a run took and which it left, for who goes on with it; what cannot be had any more is said."""
-    if progress.kernels is None:  # of a time when they were taken wherever there was a compiler
+def kernels_begun_with(named: Mapping[str, bool] | None, say: Callable[[str], None]) -> Mapping[str, bool]:
+    """Return the functions in C that a resumed run uses and those that it leaves, and say which are not here any more.
+
+    Args:
+        named: those that the run began with; None: an older run, which used all of those times.
+        say: where a sentence goes.
+    """
+    if named is None:
         return ALL_TAKEN
-    if lacking := missing(progress.kernels):
+    if lacking := missing(named):
         say(
             f"it began with functions in C that are not here now ({', '.join(lacking)}):"
             " the same is done without them, and rounded differently"
         )
-    return progress.kernels
+    return named
 
 
 def read_progress(path: Path) -> Progress | None:

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from lmlab.hardware.memory import refuse_what_memory_cannot_hold
 from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Silent
-from lmlab.learn.pace import Pace, Plan, Step, Timings, size_by_the_clock
+from lmlab.learn.pace import Pace, Speed, Step, Timings, size_by_the_clock
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -35,7 +35,7 @@ def sized(
     timings: Timings | None = None,
     validation_tokens: int = 0,
     fewer_rows: bool = False,
-) -> tuple[Any, Plan | None]:
+) -> tuple[Any, Speed | None]:
     """The config to train, and for a budget of seconds what it was planned to read.
 
     task: what a fresh model would learn, in batches of that share of the rows it would see; its steps are what is timed.

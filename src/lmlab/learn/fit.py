@@ -16,6 +16,7 @@ from lmlab.interface import CountModel, Learner
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Watch
+from lmlab.learn.planning import left_after_planning, rehearsed
 from lmlab.learn.record import Result
 from lmlab.learn.run import Run
 from lmlab.learn.settings import TrainConfig
@@ -40,7 +41,7 @@ def hardware_for(config: TrainConfig, device: str, precision: str) -> Hardware:
         )
     if config.budget.seconds is None:  # steps and tokens mean the same everywhere, and time that is saved buys nothing
         return hardware
-    return dataclasses.replace(at_this_moment(hardware), turns=hardware.device.type == "cpu")
+    return at_this_moment(hardware)
 
 
 def count(run: Run, fit: Callable[[], CountModel], tokens: int) -> Run:
@@ -83,7 +84,14 @@ def saying_what_is_kept(run: Run) -> Iterator[None]:
 
 
 def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch) -> None:
-    outcome = Trainer(model, task, config, hardware, run.folder, watch, run.record.training.earlier).run()
+    training = run.record.training
+    shorter = dataclasses.replace(config, budget=left_after_planning(config.budget, training.plan))
+    trainer = Trainer(model, task, shorter, hardware, run.folder, watch, training.earlier)
+    if training.plan is not None and training.plan.machine is not None and training.plan.kernels is None:
+        training = dataclasses.replace(training, plan=rehearsed(training.plan, trainer))
+        run.record = dataclasses.replace(run.record, training=training)
+        run.write_record()
+    outcome = trainer.run(None if training.plan is None else training.plan.kernels)
     watch.say(f"{run.record.model.name}: {outcome.message}")
     if outcome.status == "interrupted":
         return

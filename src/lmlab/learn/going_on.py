@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, Mistake, an
+from lmlab.hardware.execution_plan import ExecutionPlan
 from lmlab.learn.fit import saying_what_is_kept
 from lmlab.learn.lineage import ancestor_of
 from lmlab.learn.onlookers import Watch, watching
@@ -162,9 +163,16 @@ def _extend(run: Run, more: Budget) -> None:
     else:
         _ = run.saved  # its weights are there and whole, or nothing is changed
         run.checkpoint.unlink(missing_ok=True)  # a kill in the last moment of finishing leaves one
-        asked = replace(asked, budget=str(more), planned=None, lineage=(*asked.lineage, ancestor_of(run, None)))
+        asked = replace(
+            asked, budget=str(more), plan=_of_more(asked.plan), lineage=(*asked.lineage, ancestor_of(run, None))
+        )
     run.record = replace(record, training=asked, result=Result())
     run.write_record()
+
+
+def _of_more(plan: ExecutionPlan | None) -> ExecutionPlan | None:
+    """The plan of a run whose budget begins again; no part of the new budget went into planning."""
+    return None if plan is None else replace(plan, planning_s=0.0, tokens=None)
 
 
 def _sum(first: Budget, more: Budget) -> Budget:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,13 +19,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmlab.config import Mistake, misfit
+from lmlab.config import Budget, Mistake, misfit
 from lmlab.disk.files import append_line, drop_unfinished
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.openmp import set_threads
 from lmlab.hardware.precision import onednn_as_at_first
 from lmlab.hardware.races import answers, as_begun
-from lmlab.hardware.threads import KeptWaiting, Threads, using_threads
+from lmlab.hardware.threads import Guard, using_threads
 from lmlab.interface import Learner
 from lmlab.learn.best_weights import BestWeights
 from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S, Checkpoints, kernels_begun_with, load_checkpoint
@@ -36,17 +36,19 @@ from lmlab.learn.lines import cut_back, is_metrics, is_sample
 from lmlab.learn.micro_batches import MicroBatch, cut, dropout_seed
 from lmlab.learn.onlookers import Silent, Watch
 from lmlab.learn.outcome import Diverged, Outcome, Status
+from lmlab.learn.pace import MOST_PLANNING
 from lmlab.learn.progress import Progress
 from lmlab.learn.sampling import Samples
 from lmlab.learn.schedule import learning_rate_factor
 from lmlab.learn.settings import TrainConfig
-from lmlab.learn.stepping import CannotRecord, steps_for
+from lmlab.learn.stepping import COMPILING_FROM_S, CannotRecord, Captured, compiled_if_faster, shapes, steps_for
 from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
 from lmlab.learn.validation import Validated, Validation
 from lmlab.learn.world import ALONE, World
 
 SHOW_EVERY_S = 0.5
+SEVERAL = 3  # batches that a rehearsal looks at: whether all have one shape
 
 
 class Trainer:
@@ -72,10 +74,7 @@ class Trainer:
         self.model.compute_dtype = hardware.dtype
         self.device = hardware.device
         self.optimizer = optimizer_for(model, task, config, hardware)
-        self.stepping = hardware.stepping
-        self.steps = steps_for(
-            hardware.stepping, self.model, task.loss, self.optimizer, self.device, config.budget.seconds, world
-        )
+        self.steps = steps_for(hardware.stepping, self.model, task.loss, self.optimizer, self.device, world)
         self.checkpoint_path, self.metrics_path = folder / "state" / "checkpoint.safetensors", folder / "metrics.jsonl"
         self.checkpoints = Checkpoints(self.checkpoint_path, beside=self.device.type == "cuda", world=world)
         self.earlier = earlier
@@ -87,21 +86,62 @@ class Trainer:
         # Far above guessing where a model begins sure of itself, as one that learned from another text may be.
         self.first_nats: float | Tensor | None = None
         self.validation = Validation(self.model, task, config, self.device, world)
-        self.most_threads = hardware.threads
-        self.threads: Threads | None = None
-        if self.device.type == "cpu" and config.budget.seconds is not None and hardware.threads > 1:
-            self.threads = Threads(hardware.threads, hardware.now)
-        self.kept_waiting = KeptWaiting(hardware.threads if self.device.type == "cpu" and self.threads is None else 1)
+        self.threads, self.guard = hardware.now, None
+        if self.device.type == "cpu" and hardware.threads > 1 and config.budget.seconds and hardware.tokens_per_second:
+            self.guard = Guard(hardware.threads, hardware.now, hardware.tokens_per_second)
 
-    def run(self) -> Outcome:
-        """Train until the budget is used, validation stops improving, the loss diverges, or someone interrupts."""
+    def rehearse(self) -> float:
+        """Take a step and look at validation, to no effect, and begin the budget anew.
+
+        Afterwards every function in C is made and raced, and a GPU has recorded the step, compiled if that is faster.
+
+        Returns:
+            The seconds that this took, as far as they are a part of the budget.
+        """
+        started, seconds = time.perf_counter(), self.config.budget.seconds
+        state = torch.random.get_rng_state()
+        batches = [self.task.batch(self.config.seed, step) for step in range(SEVERAL)]
+        parts = [cut(batch, self.config.micro_batches or self.world.size) for batch in batches]
+        pieces = [piece for cut_parts in parts for part in cut_parts for piece in self.task.pieces(part)]
+        first = pieces[0].to(self.device)
+        self.model.train()
+        with using_threads(self.device, self.threads):
+            try:
+                if len(parts[0]) > 1 and isinstance(self.steps, Captured):
+                    raise CannotRecord("its batches are cut into micro-batches")
+                self.steps.rehearse(first)
+            except CannotRecord as why:
+                self._take_plainer_steps(why)
+                self.steps.rehearse(first)
+            may_compile = self.config.stepping is None and (seconds or 0.0) >= COMPILING_FROM_S
+            alike = len(pieces) == SEVERAL and len({str(shapes(piece)) for piece in pieces}) == 1
+            if may_compile and alike and isinstance(self.steps, Captured):  # each shape would be compiled by itself
+                self.steps = compiled_if_faster(self.steps, first)
+            self.model.eval()
+            with torch.no_grad():
+                for batch in self.validation.batches[:1]:
+                    self.model.loss(batch.to(self.device))
+        torch.random.set_rng_state(state)
+        if seconds is None:
+            return 0.0
+        taken_s = min(time.perf_counter() - started, MOST_PLANNING * seconds)
+        self.config = replace(self.config, budget=Budget(seconds=seconds - taken_s))
+        self.clock = self._clock(self.earlier or Spent())
+        return taken_s
+
+    def run(self, kernels: Mapping[str, bool] | None = None) -> Outcome:
+        """Train until the budget is used, validation stops improving, the loss diverges, or someone interrupts.
+
+        Args:
+            kernels: functions in C that the plan of the run names; None: the checkpoint, if there is one, names them.
+        """
         onednn_as_at_first()  # what was multiplied before in this process must not show in the weights
         if self.world.is_writer:
             drop_unfinished(self.checkpoint_path)  # before more is written: a disk may have had room for just that
-        begun_with: dict[str, bool] = {}
         if self.checkpoints.any:
             self._restore()
-            begun_with = kernels_begun_with(self.progress, lambda what: self.watch.say(f"{self.model.name}: {what}"))
+            named = self.progress.kernels if kernels is None else kernels
+            kernels = kernels_begun_with(named, lambda what: self.watch.say(f"{self.model.name}: {what}"))
         else:
             self._cut_metrics()
             self._keep_best(None)
@@ -109,12 +149,12 @@ class Trainer:
                 self.weights.fresh = self.weights.best
             else:
                 self._begin_with_learned_weights()
-        with as_begun(begun_with):
+        with as_begun(kernels or {}):
             return self._learned()
 
     def _learned(self) -> Outcome:
         """From where the checkpoint left off, or from the beginning."""
-        with interruptible() as interrupted, using_threads(self.device, self.most_threads):
+        with interruptible() as interrupted, using_threads(self.device, self.threads):
             try:
                 status, message = self._steps(interrupted)
             except Diverged as trouble:
@@ -196,9 +236,8 @@ class Trainer:
         self.progress = replace(self.progress, metrics=self.world.broadcast(left))
 
     def to_be_timed(self) -> Callable[[], int]:
-        """Single steps of a trainer that does nothing else: no thread or way of stepping is tried beside those at hand."""
-        self.threads = None
-        self.steps = steps_for(self.stepping, self.model, self.task.loss, self.optimizer, self.device, world=self.world)
+        """Single steps of a trainer that does nothing else."""
+        self.guard = None
         return partial(next, self.endless_steps())
 
     def endless_steps(self) -> Iterator[int]:
@@ -236,22 +275,26 @@ class Trainer:
                 break
 
     def _step(self, micro_batches: Sequence[MicroBatch], count: int) -> Sequence[Any]:
-        """Forward, backward, update, with as many threads as are fastest now where seconds count; what to carry on."""
-        if self.threads is not None:
-            set_threads(self.threads.next_step())
+        """Forward, backward, update; returns what to carry on."""
+        if self.guard is not None:
+            set_threads(self.guard.next_step())
         started = time.perf_counter()
         try:
             loss, carries = self.steps.take(micro_batches, count, learning_rate_factor(self.clock.fraction))
         except CannotRecord as why:
-            self.steps = self.steps.plainer()
-            self.watch.say(f"{self.model.name}: steps cannot be recorded and replayed ({why}), so they take longer")
+            self._take_plainer_steps(why)
             return self._step(micro_batches, count)
         self.sums.add(loss)
         self.first_nats = loss.mean.detach() if self.first_nats is None else self.first_nats
         self.clock.tick(loss.count)
-        if self.threads is not None:
-            self.threads.took(time.perf_counter() - started)
+        if self.guard is not None and self.guard.took(loss.count, time.perf_counter() - started):
+            threads = f"from now on with {self.guard.threads} of {self.guard.most} threads"
+            self.watch.say(f"{self.model.name}: steps take much longer than planned; {threads}")
         return carries
+
+    def _take_plainer_steps(self, why: CannotRecord) -> None:
+        self.steps = self.steps.plainer()
+        self.watch.say(f"{self.model.name}: steps cannot be recorded and replayed ({why}), so they take longer")
 
     def _check_loss(self) -> None:
         """Diverged where the loss since the last line of metrics is no number, or worse than guessing ever is."""
@@ -292,8 +335,6 @@ class Trainer:
 
     def _show(self) -> None:
         """To who looks on, where anything is known by now; Diverged if it is nothing to go on with."""
-        if remark := self.kept_waiting.remark():
-            self.watch.say(f"{self.model.name}: {remark}")
         nats = self.world.broadcast(self.sums.lately() if self.clock.fraction < 1 else self.sums.mean)
         best = self.progress.best_nats
         if nats is None:

@@ -20,7 +20,7 @@ from lmlab.layers import fast
 from lmlab.layers.fast import muon
 from lmlab.layers.fast.adamw import fused_adamw
 from lmlab.learn.orthogonal import orthogonalize, orthogonalizing_flops
-from lmlab.learn.turns import dealt
+from lmlab.learn.update_interval import assign_update_slots
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Optimizer:
         unknown = {*self.matrices, *self.tables} - set(self.parameters)
         assert not unknown, f"not parameters: {unknown}"
         costs = flops_of_muon({n: p.shape for n, p in self.parameters.items()}, self.matrices)
-        self._turns = dealt(costs, self.config.matrix_every)
+        self._slot_of = assign_update_slots(costs, self.config.matrix_every)
         self.slots: dict[str, Tensor] = {}
         for name, p in self.parameters.items():
             if name in self.tables:
@@ -156,7 +156,7 @@ class Optimizer:
         p.index_copy_(0, rows_R, moved_RX)
 
     def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float | Tensor, steps: int | Tensor) -> None:
-        """Nesterov momentum, then, of those whose turn it is, the nearest orthogonal matrix; equal shapes go together."""
+        """Nesterov momentum, then the nearest orthogonal matrix for those that move in this step; equal shapes go together."""
         c, every = self.config, self.config.matrix_every
         assert every == 1 or isinstance(steps, int), "a step that is recorded is like every other"
         waited = 1 if every == 1 else min(every, int(steps))  # steps since a matrix moved last, or since the first
@@ -172,7 +172,7 @@ class Optimizer:
             torch._foreach_lerp_(
                 [self.slots[f"first.{n}"] for n in members], [grads[n] for n in members], 1 - c.momentum
             )
-            moving = [n for n in members if every == 1 or self._turns[n] == steps % every]
+            moving = [n for n in members if every == 1 or self._slot_of[n] == steps % every]
             if not moving:
                 continue
             parameters, found = [self.parameters[n] for n in moving], [grads[n] for n in moving]

@@ -1,9 +1,9 @@
-"""How fast a model of some size learns here and now: real steps are timed before a run fixes its size.
+"""Measure how fast a model of some size trains here and now, by real steps, before a run fixes its size.
 
-A size is chosen by how many tokens the budget shows it, so the speed must be that of the clock that will run: forward,
-backward and update, in the precision and with the threads of the run, beside whatever else the machine is doing. Timing every
-size would take longer than some budgets, so a small size is timed, the others are estimated from it, and the size that these
-estimates favour is timed next, until the favoured size is one that was timed (or the time for it is used up).
+A size is chosen by how many tokens the budget trains it on. So what is timed is the step of the run: forward, backward and
+update, in its precision and with its threads, beside whatever else the machine is doing. Timing every size would take longer
+than some budgets. So a small size is timed and the speeds of the others are estimated from it. Then the size that these
+estimates favour is timed, until the favoured size is a timed one or the time for timing is used up.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from lmlab.hardware.threads import neighbours
 from lmlab.learn.settings import MOST_VALIDATING
 
 SHARE = 0.03  # of a budget that timing may take
+MOST_PLANNING = (
+    0.5  # of a budget that planning counts for: a very short one overruns rather than train for no time at all
+)
 SMALL = 1 / 100  # of the budget: the size that suits it is timed first, because it is cheap whatever this machine is
 WARM_S, WARM_SHARE = 0.4, 0.005  # at most before anything is timed: so long, or that share of the budget if it is more
 SETTLED_STEPS, FASTER = 4, 0.9  # so many steps running, none of which takes less than this part of the best before it
@@ -47,7 +50,7 @@ Begin = Callable[[Any, float], Step]  # a fresh model of a config, ready to step
 
 @dataclass
 class Timings:
-    """Sizes that were timed so far, by kind of model and hardware; the entries of a comparison or a sweep share them."""
+    """The sizes timed so far, by kind of model and hardware; the entries of a comparison or a sweep share them."""
 
     known: dict[tuple[str, str], dict[float, float]] = field(default_factory=dict)
     warm: set[tuple[str, Any]] = field(default_factory=set)  # kinds and configs that this process has taken steps with
@@ -62,19 +65,20 @@ class Timings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What a budget of seconds was planned to read, to be held against what it did read."""
+class Speed:
+    """The measured speed of the steps of a run, and what follows from it."""
 
     tokens_per_second: float
-    tokens: float
-    threads: int  # to begin with
-    timed_s: float  # spent on timing
+    tokens: float  # that the budget trains on at this speed
+    threads: int  # with which that was measured
+    planning_s: float  # spent on measuring, a part of the budget
+    timed_s: float  # of these, spent on timed steps
     sizes: int  # that were timed
     rows: float = 1.0  # of a step, as a share of the usual ones
 
 
 class Pace:
-    """Tokens per second of one kind of model at any size: timed, or estimated from the nearest sizes that were."""
+    """Tokens per second of one kind of model at any size: timed, or estimated from the nearest timed sizes."""
 
     def __init__(
         self,
@@ -263,15 +267,25 @@ def size_by_the_clock(
     pace: Pace,
     validation_tokens: int = 0,
     fewer_rows: bool = False,
-) -> tuple[Any, Plan | None]:
-    """The config that `resolve` comes to with the speeds of this machine, and what was planned.
+) -> tuple[Any, Speed | None]:
+    """Resolve a config with the speeds of this machine.
 
-    validation_tokens: that are looked at in all, over the whole run. fewer_rows: whether steps may have fewer than usual.
-    Budgets of steps or tokens mean the same everywhere: nothing is timed for them, and there is no plan.
+    Budgets of steps or tokens mean the same everywhere, so nothing is timed for them.
+
+    Args:
+        resolve: the config for a text and a budget.
+        facts: of the text.
+        budget: of the run.
+        pace: of this kind of model.
+        validation_tokens: looked at over the whole run.
+        fewer_rows: whether steps may have fewer rows than usual.
+
+    Returns:
+        The config, and for a budget of seconds its measured speed.
     """
     if budget.seconds is None:
         return resolve(facts, budget), None
-    facts = replace(facts, tokens_per_second=pace.tokens_per_second)
+    started, facts = time.perf_counter(), replace(facts, tokens_per_second=pace.tokens_per_second)
     most_s, least_s = SHARE * budget.seconds, max(TIMED_S, TIMED_SHARE * budget.seconds)
     warm_s = max(WARM_S, WARM_SHARE * budget.seconds)
     next_timed = resolve(facts, budget if pace.known else Budget(seconds=SMALL * budget.seconds))
@@ -298,10 +312,12 @@ def size_by_the_clock(
     if fewer_rows and pace.hardware.device.type == "cpu":  # a GPU takes thousands of steps in any budget
         rows, speed = pace.share_of_rows(config, budget.seconds, least_s / 3)
     validating_s = min(FORWARD * validation_tokens / speed, MOST_VALIDATING * budget.seconds)
-    return config, Plan(
+    planning_s = min(time.perf_counter() - started, MOST_PLANNING * budget.seconds)
+    return config, Speed(
         tokens_per_second=speed,
-        tokens=speed * (budget.seconds - validating_s),
+        tokens=speed * (budget.seconds - planning_s - validating_s),
         threads=pace.threads,
+        planning_s=planning_s,
         timed_s=pace.timed_s,
         sizes=pace.sizes,
         rows=rows,

@@ -16,7 +16,7 @@ from lmlab.learn.choose_size import sized
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.lineage import InitialWeights, initial_weights, lineage_of
 from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
-from lmlab.learn.pace import Plan
+from lmlab.learn.pace import Speed
 from lmlab.learn.prepared import PreparedCount, PreparedLearner
 from lmlab.learn.request import TrainingRequest
 from lmlab.learn.settings import TrainConfig
@@ -51,35 +51,29 @@ def prepare_text(request: TrainingRequest, kind_of_task: type[NextToken]) -> Pre
     config, loop, hardware = _config(request), request.loop, request.hardware()
     text = _read(request, cls.usual_tokenizer)
     loop = replace(loop, budget=loop.budget.over(text.stream.tokens))
-    planned, learning = None, dict(request.learning)
+    speed = None
     if request.is_new:
-        config, planned = _sized(request, kind_of_task, text, config, loop, hardware)
+        config, speed = _sized(request, kind_of_task, text, config, loop, hardware)
     weights = initial_weights(request)
     if weights is None:
         model = fresh_model(cls, config, text.tokenizer, request.seed)
     else:
         model = _with_weights(cls, config, text.tokenizer, weights)
-    if planned is not None:
-        hardware = replace(hardware, now=planned.threads)
-        if (
-            planned.rows < 1
-        ):  # recorded as if it had been asked for, so that whoever repeats or resumes the run takes it
-            loop = _with_rows(loop, model, hardware, planned.rows)
-            learning["rows"] = loop.rows
+    if speed is not None:
+        hardware = replace(hardware, now=speed.threads, tokens_per_second=speed.tokens_per_second)
+        loop = _with_rows(loop, model, hardware, speed.rows)
     return PreparedLearner(
         request=request,
         data=text.corpus,
         tokenizer=text.tokenizer,
         config=config,
-        training=request.training(
-            request.budget, learning=learning, chosen=hardware.chosen, planned=planned, lineage=lineage_of(request)
-        ),
+        training=request.training(request.budget, lineage=lineage_of(request)),
         learned_from=text.learned_from,
         model=model,
         task=_task(kind_of_task, model, text, loop, hardware),
         loop=loop,
         hardware=hardware,
-        planned=planned,
+        speed=speed,
     )
 
 
@@ -162,7 +156,7 @@ def _sized(
     config: Any,
     loop: TrainConfig,
     hardware: Hardware,
-) -> tuple[Any, Plan | None]:
+) -> tuple[Any, Speed | None]:
     """Resolve the config for this text and budget on this machine; for a budget of seconds also plan what is read."""
     stream, tokenizer = text.stream, text.tokenizer
     facts = TextFacts(train_tokens=stream.tokens, train_bytes=stream.bytes, vocab_size=tokenizer.vocab_size)

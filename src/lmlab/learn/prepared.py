@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lmlab.hardware.choice import Hardware
+from lmlab.hardware.execution_plan import ExecutionPlan
 from lmlab.interface import CountModel, Learner
 from lmlab.learn.fit import count, learn
 from lmlab.learn.next_token import NextToken
-from lmlab.learn.pace import Plan
+from lmlab.learn.pace import Speed
+from lmlab.learn.planning import is_of_another_machine, keep_plan, plan_for
 from lmlab.learn.record import Inputs, Model, Record, Training
 from lmlab.learn.request import TrainingRequest
 from lmlab.learn.run import Run, create_run
@@ -79,7 +81,7 @@ class PreparedLearner(Prepared):
     task: Task
     loop: TrainConfig
     hardware: Hardware
-    planned: Plan | None = None  # for a budget of seconds: what it is planned to read
+    speed: Speed | None = None  # for a budget of seconds: what was measured
     on_created: Callable[[Run], None] | None = None  # writes what else the folder of a new run must hold
     on_learned: Callable[[Run], None] | None = None  # writes what else the folder of a trained run must hold
 
@@ -88,9 +90,16 @@ class PreparedLearner(Prepared):
         """The name of the task in the record of the run."""
         return self.task.name
 
+    @property
+    def new_plan(self) -> ExecutionPlan:
+        """A plan for steps that are taken here and now."""
+        return plan_for(self.model, self.task, self.loop, self.hardware, self.speed)
+
     def learn(self) -> Run:
         """Train the model from its weights or its checkpoint, and save it."""
         run = self._open_run()
+        if self.request.resumed is None or is_of_another_machine(self.training.plan, self.hardware):
+            keep_plan(run, self.new_plan, self.request.watch)
         if self.on_created is not None and self.request.resumed is None:
             self.on_created(run)
         run = learn(run, self.model, self.task, self.loop, self.hardware, self.request.watch)

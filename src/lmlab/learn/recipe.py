@@ -22,7 +22,7 @@ from typing import Any
 
 from lmlab.config import Mistake, nearest
 from lmlab.disk.files import read_text
-from lmlab.learn.record import Record
+from lmlab.learn.record import Record, Training
 from lmlab.models.registry import kind_of
 from lmlab.text.tokenizers import FOREIGN
 
@@ -116,10 +116,16 @@ def written(record: Record, folder: Path) -> str:
             f"# The documents of the text were divided with seed {corpus['seed']}, which is not repeated here."
         )
     lines += [f"{key} = {_value(value)}" for key, value in plain.items() if value is not None]
-    for name, table in (("settings", record.model.config), ("learning", asked.learning)):
+    for name, table in (("settings", record.model.config), ("learning", _learning(asked))):
         if given := {key: value for key, value in table.items() if value is not None}:
             lines += ["", f"[{name}]", *(f"{key} = {_value(value)}" for key, value in given.items())]
     return "\n".join(lines) + "\n"
+
+
+def _learning(asked: Training) -> Mapping[str, Any]:
+    """The settings of the loop, with the rows that followed from the speed of the machine."""
+    by_the_clock = asked.plan is not None and asked.plan.tokens_per_second is not None and asked.plan.rows is not None
+    return {"rows": asked.plan.rows, **asked.learning} if asked.plan is not None and by_the_clock else asked.learning
 
 
 def _value(value: Any) -> str:

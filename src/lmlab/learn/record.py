@@ -14,9 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lmlab.hardware.choice import Chosen
+from lmlab.hardware.execution_plan import ExecutionPlan, plan_of_older_record
 from lmlab.learn.clock import Spent
-from lmlab.learn.pace import Plan
 from lmlab.learn.record_types import check_parts, check_types
 from lmlab.learn.run_folder import OLD_RECORD, RECORD
 from lmlab.learn.undertrained import Undertrained
@@ -86,15 +85,9 @@ class Training:
     device: str
     precision: str
     learning: Mapping[str, Any] = field(default_factory=dict)  # settings of the loop
-    chosen: Chosen | None = None  # what was left open and decided at the start; a resumed run keeps to it
-    planned: Plan | None = None  # for a budget of seconds: what it was to read, to be held against what it did
+    plan: ExecutionPlan | None = None  # how steps are taken; None: the model counts, or the run is an old one
+    earlier_plans: tuple[ExecutionPlan, ...] = ()  # of the other machines on which the run was trained, oldest first
     lineage: tuple[Ancestor, ...] = ()  # of the weights it began with, oldest first
-
-    @property
-    def asked_learning(self) -> Mapping[str, Any]:
-        """The settings of the loop that were asked for: without the rows of a step, where these followed from the seconds."""
-        followed = self.planned is not None and self.planned.rows < 1
-        return {name: value for name, value in self.learning.items() if not (followed and name == "rows")}
 
     @property
     def went_on_at(self) -> list[int]:
@@ -200,15 +193,18 @@ def _inputs(found: Mapping[str, Any]) -> Inputs:
 
 
 def _training(found: Mapping[str, Any]) -> Training:
-    chosen, planned = found.get("chosen"), found.get("planned")
-    return Training(
-        **{
-            **found,
-            "chosen": None if chosen is None else Chosen(**chosen),
-            "planned": None if planned is None else Plan(**planned),
-            "lineage": tuple(Ancestor(**one) for one in found.get("lineage", ())),
-        }
-    )
+    """Read what was asked for; older runs hold their plan in two halves, and rows that followed from it under `learning`."""
+    kept = dict(found)
+    chosen, planned, plan = kept.pop("chosen", None), kept.pop("planned", None), kept.get("plan")
+    rows_followed = planned is not None and planned.get("rows", 1.0) < 1
+    if chosen is not None:
+        learning = dict(kept["learning"])
+        kept["plan"] = plan_of_older_record(chosen, planned, learning.pop("rows", None) if rows_followed else None)
+        kept["learning"] = learning if rows_followed else kept["learning"]
+    elif plan is not None:
+        kept["plan"] = ExecutionPlan(**plan)
+    kept["earlier_plans"] = tuple(ExecutionPlan(**one) for one in kept.get("earlier_plans", ()))
+    return Training(**{**kept, "lineage": tuple(Ancestor(**one) for one in kept.get("lineage", ()))})
 
 
 def _result(found: Mapping[str, Any]) -> Result:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, Mistake, make
-from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
+from lmlab.hardware.choice import Hardware, as_asked, choose
 from lmlab.learn.fit import hardware_for
 from lmlab.learn.onlookers import Silent, Watch
 from lmlab.learn.pace import Timings
+from lmlab.learn.planning import hardware_of_plan, loop_of_plan
 from lmlab.learn.record import Training
 from lmlab.learn.run import Run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, refuse_windows, training_config
@@ -84,16 +85,20 @@ class TrainingRequest:
     @property
     def loop(self) -> TrainConfig:
         """The settings of the training loop."""
-        return training_config(self.budget, self.seed, self.learning)
+        asked = training_config(self.budget, self.seed, self.learning)
+        return asked if self.resumed is None else loop_of_plan(asked, self.resumed.record.training.plan)
 
     def hardware(self, stepping: str | None = None) -> Hardware:
-        """The device, precision and threads of the run; a resumed run keeps what was chosen at its start.
+        """The device, precision and threads of the run; a run that is resumed on its machine keeps those of its plan.
 
         Args:
             stepping: How the task takes its steps, where it allows one way only.
         """
-        if self.resumed is not None:
-            return as_chosen(choose(self.device, self.precision), self.resumed.record.training.chosen)
+        plan = None if self.resumed is None else self.resumed.record.training.plan
+        if self.resumed is not None and plan is None:  # an old run
+            return choose(self.device, self.precision)
+        if plan is not None:
+            return hardware_of_plan(plan, self.device, self.precision)
         found = hardware_for(self.loop, self.device, self.precision)
         return found if stepping is None else as_asked(found, stepping)
 

@@ -30,10 +30,8 @@ from lmlab.learn.world import ALONE, World
 AHEAD = 4  # steps that may be asked for before the first of them is done: the GPU never waits, and the clock stays true
 MOST_SHAPES = 8  # of batches: each has a recording of its own, with memory of its own
 WARM_STEPS = 2  # before a recording: kernels are loaded and find their memory
-UNTIMED_STEPS, TIMED_STEPS = 8, 16  # before recorded steps and compiled ones are held against each other
-COMPILING_S = (
-    30.0  # roughly; it is tried where four times that is left, since it seldom brings more than twice the speed
-)
+UNTIMED_STEPS, TIMED_STEPS = 4, 16  # replays of a recorded step and of a compiled one, of which the faster is kept
+COMPILING_FROM_S = 120.0  # budgets in which compiled steps are tried: compiling takes about a quarter of that
 
 FASTEST_ATTENTION = [  # in this order; the first is made to measure, in a second or two, which compiling hides
     SDPBackend.CUDNN_ATTENTION,
@@ -64,6 +62,8 @@ def _fastest_attention() -> Iterator[None]:
 class Steps(ABC):
     """Takes training steps with one model and its optimizer."""
 
+    name: str  # eager, captured or compiled
+
     def __init__(
         self, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device, world: World = ALONE
     ) -> None:
@@ -87,6 +87,14 @@ class Steps(ABC):
             CannotRecord: Nothing has changed, and `plainer` is the way to go on.
         """
 
+    @abstractmethod
+    def rehearse(self, piece: Any) -> None:
+        """Take a step to no effect, so that kernels are chosen and recorded before the first step that counts.
+
+        Raises:
+            CannotRecord: `plainer` is the way to go on.
+        """
+
     def plainer(self) -> Steps:
         """The same steps, taken in a way that asks less of the model."""
         return Eager(self.model, self.loss_of, self.optimizer, self.device, self.world)
@@ -104,6 +112,15 @@ class Steps(ABC):
 
 class Eager(Steps):
     """Every kernel is asked for in every step."""
+
+    name = "eager"
+
+    def rehearse(self, piece: Any) -> None:
+        """Forward and backward."""
+        seed_dropout(0, self.device)
+        loss, _ = self.loss_of(self.model, piece, None)
+        loss.mean.backward()
+        forget_gradients(self.optimizer.parameters.values())
 
     def take(self, micro_batches: Sequence[MicroBatch], count: int, factor: float) -> tuple[Loss, list[Any]]:
         """One step."""
@@ -139,7 +156,7 @@ class Captured(Steps):
         compiled: bool = False,
     ) -> None:
         super().__init__(model, loss_of, optimizer, device, world)
-        self.compiled = compiled
+        self.compiled, self.name = compiled, "compiled" if compiled else "captured"
         self._loss_of = torch.compile(loss_of, dynamic=False) if compiled else loss_of
         self._factor, self._per_thing = torch.ones((), device=device), torch.ones((), device=device)
         self._count = torch.zeros((), device=device)  # of steps, where the recorded update finds it
@@ -168,10 +185,22 @@ class Captured(Steps):
         self._keep_pace()
         return dataclasses.replace(recording.loss, count=count), [recording.carry]
 
-    @property
-    def shapes(self) -> int:
-        """Of batches that were recorded."""
-        return len(self._recordings)
+    def rehearse(self, piece: Any) -> None:
+        """Record the step for pieces of this shape."""
+        self._recordings[shapes((piece, None))] = self._record(piece, None)
+
+    def replay_ms(self, piece: Any) -> float:
+        """Milliseconds of a recorded step for pieces of this shape, replayed to no effect."""
+        graph = self._recordings[shapes((piece, None))].graph
+        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        with self._to_no_effect():
+            for step in range(UNTIMED_STEPS + TIMED_STEPS):
+                if step == UNTIMED_STEPS:
+                    began.record()
+                graph.replay()
+            ended.record()
+            ended.synchronize()
+        return began.elapsed_time(ended) / TIMED_STEPS
 
     def plainer(self) -> Steps:
         """Recorded but not compiled, or not recorded."""
@@ -180,32 +209,39 @@ class Captured(Steps):
         return Captured(self.model, self.loss_of, self.optimizer, self.device, self.world)
 
     def _record(self, piece: Any, carry: Any) -> _Recording:
-        """Take some steps to no effect, then one that is written down."""
-        changing = [*self.optimizer.parameters.values(), *self.optimizer.slots.values()]
-        before = [t.detach().clone() for t in changing]
+        """Take some steps to no effect, then one that is recorded."""
         inputs = mapped((piece, carry), lambda t: t.to(self.device, copy=True))
         generator = torch.cuda.default_generators[torch.cuda.current_device()]
         spare = generator.clone_state()  # a recording that fails leaves the generator's own in a state of no use
         graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
         attention = _fastest_attention() if self.compiled else nullcontext()
+        with self._to_no_effect():
+            try:
+                side.wait_stream(torch.cuda.current_stream())
+                with attention, torch.cuda.stream(side):
+                    for _ in range(WARM_STEPS):
+                        self._step(*inputs)
+                torch.cuda.current_stream().wait_stream(side)
+                with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                    loss, carried = self._step(*inputs)
+            except RuntimeError as error:
+                generator.graphsafe_set_state(spare)
+                forget_gradients(self.optimizer.parameters.values())
+                cause = error.__context__ or error
+                raise CannotRecord(str(cause).split("\n")[0] or type(cause).__name__) from error
+        return _Recording(graph, inputs, loss, carried)
+
+    @contextmanager
+    def _to_no_effect(self) -> Iterator[None]:
+        """Put weights and the optimizer's state back afterwards."""
+        changing = [*self.optimizer.parameters.values(), *self.optimizer.slots.values()]
+        before = [t.detach().clone() for t in changing]
         try:
-            side.wait_stream(torch.cuda.current_stream())
-            with attention, torch.cuda.stream(side):
-                for _ in range(WARM_STEPS):
-                    self._step(*inputs)
-            torch.cuda.current_stream().wait_stream(side)
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                loss, carried = self._step(*inputs)
-        except RuntimeError as error:
-            generator.graphsafe_set_state(spare)
-            forget_gradients(self.optimizer.parameters.values())
-            cause = error.__context__ or error
-            raise CannotRecord(str(cause).split("\n")[0] or type(cause).__name__) from error
+            yield
         finally:
             with torch.no_grad():
                 for tensor, value in zip(changing, before, strict=True):
                     tensor.copy_(value)
-        return _Recording(graph, inputs, loss, carried)
 
     def _step(self, piece: Any, carry: Any) -> tuple[Loss, Any]:
         loss, carry = self._loss_of(self.model, piece, carry)
@@ -215,62 +251,6 @@ class Captured(Steps):
         forget_gradients(self.optimizer.parameters.values())
         found = Loss(total=loss.total.detach(), count=0, parts={n: p.detach() for n, p in loss.parts.items()})
         return found, mapped(carry, torch.clone)  # it may be a view of the piece, where the next piece will stand
-
-
-class Faster(Steps):
-    """Recorded steps, and after a while compiled ones too: whichever turn out to take less time are taken from then on.
-
-    The steps that are timed are steps of the training like all others; only the compiling is time that they must win back.
-    """
-
-    def __init__(
-        self, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device, world: World = ALONE
-    ) -> None:
-        super().__init__(model, loss_of, optimizer, device, world)
-        self._ways: list[Captured] = [Captured(model, loss_of, optimizer, device, world)]
-        self._ms: list[float] = []  # a step of each way that was timed
-        self._taken, self._since = 0, torch.cuda.Event(enable_timing=True)
-
-    def take(self, micro_batches: Sequence[MicroBatch], count: int, factor: float) -> tuple[Loss, list[Any]]:
-        """One step."""
-        way = self._ways[-1]
-        try:
-            loss, carries = way.take(micro_batches, count, factor)
-        except CannotRecord:
-            if not way.compiled:
-                raise
-            self._ways.pop()
-            self._ms.append(float("inf"))
-            return self.take(micro_batches, count, factor)
-        self.norm = way.norm
-        if len(self._ms) < 2 and carries == [None]:  # recurrent kernels come ready-made
-            self._time()
-        return loss, carries
-
-    def plainer(self) -> Steps:
-        """Recorded and no more."""
-        return self._ways[0].plainer()
-
-    def _time(self) -> None:
-        self._taken += 1
-        if self._taken == UNTIMED_STEPS:
-            self._since.record()
-        if self._taken < UNTIMED_STEPS + TIMED_STEPS:
-            return
-        until = torch.cuda.Event(enable_timing=True)
-        until.record()
-        until.synchronize()
-        self._ms.append(self._since.elapsed_time(until) / TIMED_STEPS)
-        self._taken = 0
-        if len(self._ms) == 1 and self._ways[0].shapes > 1:
-            self._ms.append(float("inf"))  # each shape would be compiled by itself, which takes longer than it saves
-        elif len(self._ms) == 1:
-            compiled = Captured(self.model, self.loss_of, self.optimizer, self.device, self.world, compiled=True)
-            self._ways.append(compiled)
-        elif self._ms[1] < self._ms[0]:
-            del self._ways[0]
-        else:
-            del self._ways[1]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -328,17 +308,27 @@ def shapes(structure: Any) -> Any:
 
 
 def steps_for(
-    way: str,
-    model: Learner,
-    loss_of: LossOf,
-    optimizer: Optimizer,
-    device: torch.device,
-    seconds: float | None = None,
-    world: World = ALONE,
+    way: str, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device, world: World = ALONE
 ) -> Steps:
-    """Of the way with this name: eager, captured or compiled. seconds: that there are, where it is they that count."""
+    """Take steps in the way with this name: eager, captured or compiled."""
     if way == "eager":
         return Eager(model, loss_of, optimizer, device, world)
-    if way == "captured" and seconds is not None and seconds >= 4 * COMPILING_S:
-        return Faster(model, loss_of, optimizer, device, world)
     return Captured(model, loss_of, optimizer, device, world, compiled=way == "compiled")
+
+
+def compiled_if_faster(recorded: Captured, piece: Any) -> Captured:
+    """Return steps of the compiled loss where they are faster than these recorded steps, else these.
+
+    Both are replayed to no effect.
+
+    Args:
+        recorded: steps that are recorded for the shape of `piece`.
+        piece: of a batch; all pieces have its shape.
+    """
+    of_model = recorded.model, recorded.loss_of, recorded.optimizer, recorded.device, recorded.world
+    compiled = Captured(*of_model, compiled=True)
+    try:
+        compiled.rehearse(piece)
+    except CannotRecord:
+        return recorded
+    return compiled if compiled.replay_ms(piece) < recorded.replay_ms(piece) else recorded

@@ -42,6 +42,7 @@ class Task(ABC):
     name: ClassVar[str]  # in the record of a run
     thing: ClassVar[str]  # what a `Loss` counts: "token", "example"
     unit: ClassVar[str]  # of the numbers that are shown, such as "bits per byte"
+    rows: int  # of a batch, on average
 
     @abstractmethod
     def batch(self, seed: int, step: int) -> Batch:

@@ -93,7 +93,7 @@ def test_in_c_the_bits_are_the_same_with_any_number_of_threads(monkeypatch: pyte
     model = tiny(width=80, heads=5, context=33)
     found = []
     for threads in (1, 2, 3, 7):
-        monkeypatch.setattr(one_row_in_c._Pace, "next_step", lambda self, threads=threads: threads)
+        monkeypatch.setattr(one_row_in_c.Trial, "is_over", True)
         monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
         found.append(stepped(model, TOKENS * 3))
     assert all(torch.equal(found[0], other) for other in found[1:])
@@ -184,35 +184,3 @@ def test_greedy_text_is_the_same_in_c() -> None:
     with fast.plain():
         plain = generate(model, tokenizer, "the ", method="greedy", max_tokens=100)
     assert quick[0].ids == plain[0].ids
-
-
-def paced(pace: one_row_in_c._Pace, seconds: dict[int, float], steps: int) -> list[int]:
-    """The numbers of threads that are taken where steps take so long with each."""
-    taken = []
-    for _ in range(steps):
-        taken.append(pace.next_step())
-        pace.took(seconds[taken[-1]])
-    return taken
-
-
-def test_threads_are_tried_and_the_fastest_number_is_kept() -> None:
-    pace = one_row_in_c._Pace(2)
-    taken = paced(pace, {1: 0.11, 2: 0.1}, pace.AGAIN)
-    assert taken[:6] == [2, 1, 2, 1, 2, 1]
-    assert set(taken[6:]) == {2}
-    assert paced(pace, {1: 0.11, 2: 0.5}, 2 * pace.AGAIN)[-1] == 1, "somebody else has come"
-    assert set(paced(one_row_in_c._Pace(1), {1: 0.1}, 300)) == {1}
-
-
-def test_of_many_threads_those_far_too_many_or_too_few_are_tried_once() -> None:
-    pace = one_row_in_c._Pace(16)
-    taken = paced(pace, {1: 0.8, 2: 0.4, 4: 0.25, 8: 0.2, 16: 0.9}, pace.AGAIN)
-    assert taken[:5] == [16, 8, 4, 2, 1]
-    assert (taken.count(1), taken.count(2), taken.count(4)) == (1, 1, 3)
-    assert taken[-1] == 8
-
-
-def test_while_nothing_changes_trials_become_rare() -> None:
-    pace = one_row_in_c._Pace(2)
-    taken = paced(pace, {1: 0.2, 2: 0.1}, 10_000)
-    assert 4 <= taken.count(1) <= 9

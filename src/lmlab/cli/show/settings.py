@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,12 @@ from lmlab_derive.shared.console import result_console, say
 from lmlab_derive.shared.table import Column, print_table
 
 if TYPE_CHECKING:
+    from lmlab.hardware.execution_plan import ExecutionPlan
     from lmlab.learn.about_settings import Setting, Settings
 
 
 def print_settings(found: Settings) -> None:
-    """Two tables: of the model, and of the training loop."""
+    """Print two tables, of the model and of the training loop, and the execution plan."""
     console = result_console()
     say(console, f"{found.model}: {found.about}")
     if found.text is not None:
@@ -24,8 +26,23 @@ def print_settings(found: Settings) -> None:
         if settings:
             print()
             _print(option, settings, with_here=found.text is not None)
+    if found.plan is not None:
+        print()
+        print_plan(found.plan)
     if not found.settings:
         say(console, "It has no settings.")
+
+
+def print_plan(plan: ExecutionPlan) -> None:
+    """Print how the steps of a run are taken, a line for each field of the plan (docs/execution.md)."""
+    console, found = result_console(), dataclasses.asdict(plan)
+    kernels = found.pop("kernels") or {}
+    say(console, "Execution plan")
+    for name, value in found.items():
+        rounded = float(f"{value:.3g}") if isinstance(value, float) else value
+        say(console, f"  {name}: {_shown(rounded)}")
+    for kernel, used in kernels.items():
+        say(console, f"  {kernel}: {'in C' if used else 'plain'}")
 
 
 def _print(option: str, settings: Sequence[Setting], *, with_here: bool) -> None:

@@ -17,6 +17,7 @@ from torch import Tensor
 from lmlab.hardware.c_kernels import decided_on
 from lmlab.hardware.kept_figures import thread_counts
 from lmlab.hardware.races import Race, Work
+from lmlab.hardware.threads import Trial
 from lmlab.layers import fast
 from lmlab.layers.fast.one_row import BlockWeights, OneRow, Weights, refuse_outside
 from lmlab.layers.positions import rotary_tables
@@ -52,7 +53,10 @@ def one_row(weights: Weights) -> Row:
 
 
 class OneRowInC:
-    """As `OneRow`, and like it not for two threads at once."""
+    """Does what `OneRow` does, in C; like `OneRow`, it serves one thread of Python at a time.
+
+    The first tokens of a text are a trial of 1, 2, 4, … threads; the fastest number reads all others.
+    """
 
     def __init__(self, weights: Weights, library: ctypes.CDLL) -> None:
         self._step, self._most = library.lmlab_one_row, torch.get_num_threads()
@@ -85,7 +89,7 @@ class OneRowInC:
         sizes = (width, width, 3 * width, hidden, scores, width * self._most, parts)
         self._buffers = _Buffers(*(self._room(size) for size in sizes))
         self._arguments = ctypes.byref(self._model), ctypes.byref(self._buffers)
-        self._pace = _Pace(self._most)
+        self._threads, self._trial = self._most, Trial(thread_counts(self._most)[::-1])
 
     def _room(self, size: int) -> int:
         with torch.inference_mode(False):
@@ -99,12 +103,14 @@ class OneRowInC:
         assert kv_L2BHCD.is_contiguous(), "the caches of one row lie in one piece"
         assert (kv_L2BHCD.numel(), kv_L2BHCD.dtype) == (self._cached, torch.float32), "the caches are of this model"
         found_1V = torch.empty(1, self._vocab, dtype=torch.float32)
-        allowed = min(torch.get_num_threads(), self._most)
-        threads = min(self._pace.next_step(), allowed)
+        wanted = self._threads if self._trial.is_over else self._trial.next_step()
+        threads = min(wanted, torch.get_num_threads())
         started = time.perf_counter()
         caches, found = ctypes.c_void_p(kv_L2BHCD.data_ptr()), ctypes.c_void_p(found_1V.data_ptr())
         self._step(*self._arguments, token, position, caches, found, threads)
-        self._pace.took(time.perf_counter() - started)
+        if not self._trial.is_over:
+            self._trial.took(time.perf_counter() - started)
+            self._threads = self._trial.fastest
         return found_1V
 
 
@@ -135,45 +141,6 @@ def _ways(dtype: torch.dtype) -> tuple[Work, Work]:
 
 
 RACE = Race("a token after others", SOURCE, _ways, precisions=(torch.float32,), shared=False)
-
-
-class _Pace:
-    """How many threads: what is fastest depends on the model, and on who else wants the cores just now.
-
-    All, half of them, a quarter, … and one are tried in turn for a few steps, at first, and again after longer and longer while
-    nothing changes; the shortest step of each counts. What is far slower is not tried further.
-    """
-
-    ROUNDS, AGAIN, SELDOM, FAR = 3, 128, 2048, 1.3  # of trying; steps until the next trial, at most; times as slow
-
-    def __init__(self, most: int) -> None:
-        self.counts = thread_counts(most)[::-1]
-        self.current, self._left, self._wait = most, 0, self.AGAIN
-        self._waiting: list[int] = []
-        self._best_s: dict[int, float] = {}
-
-    def next_step(self) -> int:
-        """The number of threads for the coming step."""
-        if len(self.counts) > 1 and not self._waiting and self._left == 0:
-            self._waiting, self._best_s = self.counts * self.ROUNDS, {}
-        return self._waiting[0] if self._waiting else self.current
-
-    def took(self, seconds: float) -> None:
-        """How long that step took."""
-        if not self._waiting:
-            self._left = max(0, self._left - 1)
-            return
-        threads = self._waiting.pop(0)
-        self._best_s[threads] = min(seconds, self._best_s.get(threads, seconds))
-        if seconds > self.FAR * min(self._best_s.values()):
-            self._waiting = [count for count in self._waiting if count != threads]
-        if not self._waiting:
-            self._decide()
-
-    def _decide(self) -> None:
-        best = min(self._best_s, key=lambda threads: self._best_s[threads])
-        self._wait = self.AGAIN if best != self.current else min(2 * self._wait, self.SELDOM)
-        self.current, self._left = best, self._wait
 
 
 def _tensors(weights: Weights) -> list[Tensor]:

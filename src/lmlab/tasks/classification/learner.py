@@ -14,7 +14,6 @@ import numpy as np
 
 from lmlab.config import Budget, Mistake, TextFacts, make, settings_of
 from lmlab.hardware.choice import Hardware
-from lmlab.hardware.threads import as_now
 from lmlab.interface import Learner
 from lmlab.learn.budget_in_steps import lasts_longer
 from lmlab.learn.lineage import initial_weights, lineage_of
@@ -131,7 +130,7 @@ def prepare(request: TrainingRequest) -> PreparedLearner:
         data=table,
         tokenizer=tokenizer,
         config=config,
-        training=request.training(loop.budget, learning=learning, chosen=hardware.chosen, lineage=lineage_of(request)),
+        training=request.training(loop.budget, learning=learning, lineage=lineage_of(request)),
         model=fresh(),
         task=task,
         loop=loop,
@@ -184,7 +183,7 @@ def _long_enough(
         f"{request.model}: {request.budget} is more than it needs ({enough} steps, {enough / task.steps_per_epoch:.0f}"
         " epochs); more would teach it examples by heart, so it ends there"
     )
-    hardware, shorter = as_now(hardware), replace(loop, budget=Budget(steps=enough))
+    shorter = replace(loop, budget=Budget(steps=enough))
     tries = (1 + len(RATES)) * enough
     can_choose = enough < FEW_STEPS and loop.learning_rate is None and task.valid is not None and len(task.valid) > 0
     if can_choose and lasts_longer(tries, loop, fresh(), task, hardware):

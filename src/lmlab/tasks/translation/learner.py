@@ -12,11 +12,10 @@ import numpy as np
 
 from lmlab.config import Budget, Mistake, TextFacts
 from lmlab.hardware.choice import Hardware
-from lmlab.hardware.threads import as_now
 from lmlab.interface import Learner
 from lmlab.learn.choose_size import sized
 from lmlab.learn.onlookers import Silent, Watch
-from lmlab.learn.pace import Plan
+from lmlab.learn.pace import Speed
 from lmlab.learn.prepare_text import fresh_model
 from lmlab.learn.prepared import PreparedLearner
 from lmlab.learn.request import TrainingRequest
@@ -137,29 +136,28 @@ def prepare(request: TrainingRequest) -> PreparedLearner:
         config = replace(config, languages=languages, context=config.context or _longest(pairs, tokenizer))
     task = _task(pairs, tokenizer, loop, config, hardware, request.watch if is_new else Silent())
     loop = replace(loop, budget=loop.budget.over(task.train.target_tokens))
-    planned, learning = None, dict(request.learning)
+    speed = None
     if is_new:
-        config, planned = _sized(request, config, tokenizer, task, loop, hardware)
-    if planned is not None:
-        hardware = replace(hardware, now=planned.threads)
-        if planned.tokens > EPOCHS * task.train.target_tokens:
+        config, speed = _sized(request, config, tokenizer, task, loop, hardware)
+    if speed is not None:
+        hardware = replace(hardware, now=speed.threads, tokens_per_second=speed.tokens_per_second)
+        if speed.tokens > EPOCHS * task.train.target_tokens:
             request.watch.say(
                 f"{request.model}: {request.budget} is more than {EPOCHS} epochs take, and more would be learned by heart"
             )
-            hardware, loop = as_now(hardware), replace(loop, budget=Budget(steps=task.enough_steps))
-            learning["rows"] = task.rows  # which followed from the seconds
+            loop = replace(loop, budget=Budget(steps=task.enough_steps))
     kept_to = loop.budget if request.budget.epochs is None else request.budget
     return PreparedLearner(
         request=request,
         data=pairs,
         tokenizer=tokenizer,
         config=config,
-        training=request.training(kept_to, learning=learning, chosen=hardware.chosen, planned=planned),
+        training=request.training(kept_to),
         model=fresh_model(request.model_class, config, tokenizer, request.seed),
         task=task,
         loop=loop,
         hardware=hardware,
-        planned=planned,
+        speed=speed,
     )
 
 
@@ -191,7 +189,7 @@ def _sized(
     task: Translating,
     loop: TrainConfig,
     hardware: Hardware,
-) -> tuple[TranslatorConfig, Plan | None]:
+) -> tuple[TranslatorConfig, Speed | None]:
     """Resolve the config for these pairs and this budget; for a budget of seconds also plan what is read."""
     train = task.train
     facts = TextFacts(train_tokens=train.target_tokens, train_bytes=train.target_bytes, vocab_size=tokenizer.vocab_size)

@@ -98,7 +98,7 @@ def prepare(request: TrainingRequest) -> PreparedLearner:
         data=data,
         tokenizer=words,
         config=config,
-        training=request.training(loop.budget, chosen=hardware.chosen),
+        training=request.training(loop.budget),
         learned_from=data.learned_from,
         model=model,
         task=Combining(train=material.train, valid=material.valid, labels=labels, rows=rows),

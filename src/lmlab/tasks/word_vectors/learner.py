@@ -11,7 +11,6 @@ import numpy as np
 
 from lmlab.config import Budget, Mistake, TextFacts
 from lmlab.hardware.choice import Hardware
-from lmlab.hardware.threads import as_now
 from lmlab.learn.budget_in_steps import lasts_longer
 from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Silent
@@ -118,13 +117,13 @@ def prepare(request: TrainingRequest) -> PreparedLearner:
         fresh = fresh_model(request.model_class, config, words, request.seed)
         if lasts_longer(task.enough_steps, loop, fresh, task, hardware):
             request.watch.say(f"{request.model}: {request.budget} is more than {EPOCHS} epochs take; it learns these")
-            hardware, loop = as_now(hardware), replace(loop, budget=Budget(steps=task.enough_steps))
+            loop = replace(loop, budget=Budget(steps=task.enough_steps))
     return PreparedLearner(
         request=request,
         data=text,
         tokenizer=words,
         config=config,
-        training=request.training(loop.budget, chosen=hardware.chosen),
+        training=request.training(loop.budget),
         learned_from=[] if request.out is None else [fingerprint_of(text.corpus.train)],
         model=fresh_model(request.model_class, config, words, request.seed),
         task=task,

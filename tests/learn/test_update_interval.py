@@ -1,4 +1,4 @@
-"""How often Muon comes to a matrix: by what it costs beside the rest of a step, evenly, and as a run began to do it."""
+"""How often Muon updates a matrix: by its cost beside the rest of a step, evenly, and as the plan of a run says."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from lmlab.learn.fit import hardware_for
 from lmlab.learn.optimizer import Optimizer
 from lmlab.learn.orthogonal import orthogonalize, orthogonalizing_flops
 from lmlab.learn.settings import TrainConfig
-from lmlab.learn.turns import LEAST_LEFT, MOST_OF_A_STEP, dealt, steps_between
+from lmlab.learn.update_interval import (
+    LEAST_FLOPS,
+    LEAST_LEFT,
+    MOST_OF_A_STEP,
+    assign_update_slots,
+    update_interval,
+)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(64, 64), (96, 64), (64, 128), (256, 64), (64, 300)])
@@ -30,65 +36,70 @@ def test_operations_of_a_direction_are_those_that_torch_counts(rows: int, column
     assert counter.get_total_flops() == 3 * orthogonalizing_flops(rows, columns)
 
 
-def test_muon_comes_as_often_as_its_share_of_a_step_allows() -> None:
-    rest = 1e9
-    assert steps_between(0.5 * MOST_OF_A_STEP * rest, rest, 0.9) == 1
-    assert steps_between(3 * MOST_OF_A_STEP * rest, rest, 0.9) == 3
-    assert steps_between(3.1 * MOST_OF_A_STEP * rest, rest, 0.9) == 4
+def test_muon_updates_a_matrix_as_often_as_its_share_of_a_step_allows() -> None:
+    rest = 1e12
+    assert update_interval(0.5 * MOST_OF_A_STEP * rest, rest, 0.9) == 1
+    assert update_interval(3 * MOST_OF_A_STEP * rest, rest, 0.9) == 3
+    assert update_interval(3.1 * MOST_OF_A_STEP * rest, rest, 0.9) == 4
     for momentum in (0.5, 0.9, 0.95):  # what a gradient added is not forgotten before its matrix moves
-        longest = steps_between(1e6 * rest, rest, momentum)
+        longest = update_interval(1e6 * rest, rest, momentum)
         assert momentum**longest >= LEAST_LEFT > momentum ** (longest + 1)
-    assert steps_between(rest, None, 0.9) == 1, "a model that does not say what it computes"
-    assert steps_between(rest, rest, 0.0) == 1, "nothing is gathered"
+    assert update_interval(rest, None, 0.9) == 1, "a model that does not say what it computes"
+    assert update_interval(rest, rest, 0.0) == 1, "nothing is gathered"
+    assert update_interval(0.99 * LEAST_FLOPS, 1.0, 0.9) == 1, "nothing to save"
 
 
-def test_all_turns_have_about_as_much_to_do() -> None:
+def test_all_steps_have_about_as_much_to_do() -> None:
     costs = {f"{block}.{name}": cost for block in range(6) for name, cost in (("qkv", 3.0), ("out", 1.0), ("up", 2.0))}
-    for every in (1, 2, 3, 5):
-        turns = dealt(costs, every)
-        loads = [sum(costs[name] for name, turn in turns.items() if turn == this) for this in range(every)]
-        assert set(turns) == set(costs)
+    for interval in (1, 2, 3, 5):
+        slots = assign_update_slots(costs, interval)
+        loads = [sum(costs[name] for name, slot in slots.items() if slot == this) for this in range(interval)]
+        assert set(slots) == set(costs)
         assert max(loads) - min(loads) <= max(costs.values())
 
 
+LARGE = {"layers": 2, "width": 128, "heads": 2, "context": 64}
+
+
 @pytest.mark.parametrize(("rows", "every"), [(64, 1), (1, 9)])
-def test_a_run_takes_turns_where_batches_are_small(rows: int, every: int, small_text: Path) -> None:
-    found = lmlab.settings(
-        "gpt", small_text, budget="3s", device="cpu",
-        settings={"layers": 2, "width": 128, "heads": 2, "context": 64}, learning={"rows": rows},
-    )  # fmt: skip
-    here = {setting.name: setting.here for setting in found.learning}["matrix_every"]
-    assert here == 1 if every == 1 else here >= every
+def test_the_interval_follows_from_sizes_and_is_the_same_for_seconds_steps_and_tokens(
+    rows: int, every: int, small_text: Path
+) -> None:
+    found = set()
+    for budget in ("3s", "50steps", "10000tokens"):
+        plan = lmlab.settings(
+            "gpt", small_text, budget=budget, device="cpu", settings=LARGE, learning={"rows": rows}
+        ).plan
+        assert plan is not None
+        assert (plan.optimizer, plan.rows) == ("muon", rows)
+        found.add(plan.matrix_every)
+    (interval,) = found
+    assert interval == 1 if every == 1 else interval >= every
 
 
 @pytest.mark.parametrize(
-    ("budget", "kept", "in_turns"),
-    [
-        ("2s", "as it is", True),
-        ("2s", "without turns", False),
-        ("2s", "without anything", False),
-        ("30steps", "as it is", False),
-    ],
+    ("kept", "takes_turns"),
+    [({"turns": True}, True), ({"turns": False}, False), ({}, False), (None, False)],
+    ids=["turns", "no turns", "before turns", "before anything was recorded"],
 )
-def test_a_run_goes_on_as_it_began(
-    budget: str, kept: str, in_turns: bool, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_older_run_is_resumed_with_the_interval_of_its_record(
+    kept: dict[str, bool] | None, takes_turns: bool, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A record of before says nothing of turns, or nothing of what was chosen; today the same command would take them."""
     settings = {"layers": 1, "width": 128, "heads": 2, "context": 32}
     monkeypatch.setattr(loop, "SHOW_EVERY_S", 0.0)
     run = lmlab.train(
-        "gpt", small_text, out=tmp_path / "run", budget=budget, device="cpu", settings=settings, learning={"rows": 1},
-        watch=InterruptAt(5),
+        "gpt", small_text, out=tmp_path / "run", budget="30steps", device="cpu", settings=settings,
+        learning={"rows": 1}, watch=InterruptAt(5),
     )  # fmt: skip
     assert run.status == "unfinished"
     path = run.folder / "run.json"
     record = json.loads(path.read_text())
-    assert record["training"]["chosen"]["turns"] == (budget == "2s")
-    if kept == "without turns":
-        del record["training"]["chosen"]["turns"]
-    elif kept == "without anything":
-        record["training"]["chosen"] = None
-    path.write_text(json.dumps(record))
+    path.unlink()
+    plan = record["training"].pop("plan")
+    assert plan["matrix_every"] > 1
+    older = {"precision": plan["precision"], "iteration": plan["muon_precision"], "threads": 1, "batch": 1}
+    record["training"] |= {"chosen": None if kept is None else older | kept, "planned": None}
+    (run.folder / "config.json").write_text(json.dumps({**record, "format": 2}))
     found, plain = [], loop.optimizer_for
 
     def noted(*given: Any) -> Optimizer:
@@ -97,7 +108,7 @@ def test_a_run_goes_on_as_it_began(
 
     monkeypatch.setattr(loop, "optimizer_for", noted)
     lmlab.resume(run.folder)
-    assert (found[-1].config.matrix_every > 1) == in_turns
+    assert (found[-1].config.matrix_every > 1) == takes_turns
 
 
 def test_a_budget_of_seconds_asks_how_fast_the_machine_is_at_this_moment(monkeypatch: pytest.MonkeyPatch) -> None:
