@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lmlab.text.fingerprint import WORDS
 from lmlab.text.parts import Part
-from lmlab.text.shared_substrings import WINDOW, share_in_strings, shared_share
+from lmlab.text.shared_substrings import WINDOW, share_in_strings, shared_shares
 
 if TYPE_CHECKING:
     from lmlab.text.fingerprint import Fingerprint, Sample
@@ -119,7 +119,7 @@ def _look(text: Fingerprint, part: Part, at_hand: AtHand | None) -> HeldOut:
         return found
     training = at_hand(text.sha256) if at_hand is not None and text.sha256 else None
     if training is not None:
-        return _compare(training, part, found)
+        return _compare(training, part, found, text.pieces.usual)
     if found.shared > MOST_SHARED:  # whether that is repetition or a copy, only the bytes can tell
         return _unknown(found.detail)
     return found
@@ -163,15 +163,20 @@ def _judge(sample: Sample, hashes: int, shared: int, what: str) -> HeldOut:
     )
 
 
-def _compare(training: Part, part: Part, sampled: HeldOut) -> HeldOut:
-    """What the bytes of both texts show, where the samples leave it open."""
-    forwards, backwards = shared_share(training, part), shared_share(training, part, backwards=True)
+def _compare(training: Part, part: Part, sampled: HeldOut, usual: float) -> HeldOut:
+    """What the bytes of both texts show, where the samples leave it open.
+
+    usual: the share of the training text's sampled pieces that occur in another tenth of it. Pieces are compared without case
+    and digits, so they repeat at least as often as the bytes do: a text whose pieces seldom repeat is not searched for
+    repetitions of its bytes.
+    """
+    forwards, backwards = shared_shares(training, part)
     share, way = (backwards, " backwards") if backwards > forwards else (forwards, "")
     standing = f"{share:.1%} of it stands in the training text{way}, in pieces of {WINDOW} bytes or more"
     if share > MOST_SHARED:
         detail = f"{standing}: the number shows what was remembered"
         return HeldOut(verdict="not held out", copied=share, detail=detail)
-    if _repetition(training) > MOST_SHARED:
+    if usual > REPEATING and _repetition(training) > MOST_SHARED:
         why = "the training text repeats itself, so that only exact copies can be found: take the repetitions out of it"
         return _unknown(f"{why} ({standing})")
     if sampled.verdict != "unknown":
@@ -190,4 +195,4 @@ def _repetition(training: Part) -> float:
         middle = document.start + size
         first.append(replace(document, stop=middle))
         second.append(replace(document, start=middle))
-    return shared_share(Part("first half", first), Part("second half", second))
+    return shared_shares(Part("first half", first), Part("second half", second), both_ways=False)[0]

@@ -55,19 +55,26 @@ class Overlap:
         )
 
 
-def shared_share(train: Part, held_out: Part, window: int = WINDOW, *, backwards: bool = False) -> float:
-    """The share of the held-out part's bytes that lie in substrings of at least `window` bytes that both parts have.
+def shared_shares(train: Part, held_out: Part, window: int = WINDOW, *, both_ways: bool = True) -> tuple[float, float]:
+    """The shares of the held-out part's bytes that lie in substrings of at least `window` bytes that both parts have.
 
-    backwards: of the held-out part with its characters in reverse order.
+    The first is of the part as it is, the second of the part with the characters of each document in reverse order. The
+    training part is read once for both.
+
+    Args:
+        both_ways: False: do not look for the reversed part, whose share is then 0.
     """
-    beginnings = _beginnings(held_out)
-    if backwards:
-        beginnings = (content.decode(errors="ignore")[::-1].encode() for content in beginnings)
-    text = SEPARATOR.join(beginnings)
-    held = _windows_of(text, window)
-    shared = _search(train, np.sort(held.hashes), window)
-    at = held.at[np.isin(held.hashes, np.unique(shared.hashes))]
-    return _covered(at, len(text), window) / max(1, min(held_out.bytes, MOST_BYTES))
+    forwards = list(_beginnings(held_out))
+    ways = [forwards, [content.decode(errors="ignore")[::-1].encode() for content in forwards]][: 1 + both_ways]
+    texts = [SEPARATOR.join(beginnings) for beginnings in ways]
+    held = [_windows_of(text, window) for text in texts]
+    shared = np.unique(_search(train, np.sort(np.concatenate([one.hashes for one in held])), window).hashes)
+    size = max(1, min(held_out.bytes, MOST_BYTES))
+    shares = [
+        _covered(one.at[np.isin(one.hashes, shared)], len(text), window) / size
+        for one, text in zip(held, texts, strict=True)
+    ]
+    return shares[0], shares[1] if both_ways else 0.0
 
 
 def find_overlap(train: Part, held_out: Part, window: int = WINDOW) -> Overlap:
