@@ -12,7 +12,7 @@ from lmlab_derive.hints.simplest import simplest
 from lmlab_derive.limits import HINT_SECONDS, Deadline, OutOfTime, Refusal
 from lmlab_derive.shapes.setting import Setting
 from lmlab_derive.text import to_text
-from lmlab_derive.tree import Derivative, Name, Node, Number, names_in, rebuilt, walk
+from lmlab_derive.tree import Derivative, Expectation, Name, Node, Number, names_in, rebuilt, walk
 
 LONGEST = 1_000  # parts of a formula that is still repaired with its lets written out
 
@@ -38,6 +38,10 @@ def _too_long(node: Node, setting: Setting, keep: frozenset[str]) -> bool:
     return size(node) > LONGEST
 
 
+LONGER, MORE = (
+    1.5,
+    8,
+)  # times the signs of the truth, and so many more: what is longer is no repair but another way to it
 LONGEST_SHOWN = 160  # signs of a repaired formula that is shown
 Verify = Callable[[Node, Node, bool], bool]  # whether formulas are equal like a claim; and when read again as written
 
@@ -71,7 +75,7 @@ def find_hint(
         if found is None or node is None or _silly(wrong, found.node):
             continue
         repaired = to_text(node)
-        if len(repaired) > LONGEST_SHOWN:
+        if len(repaired) > LONGEST_SHOWN or _longer(repaired, target, setting):
             if verify(target, node, False):
                 return found.words
         elif verify(target, node, True):
@@ -83,6 +87,15 @@ def _silly(wrong: Node, repaired: Node) -> bool:
     """Whether a number was replaced by a longer formula: that is another claim, not a repair."""
     wrong_parts, parts = (sum(1 for _ in walk(node)) for node in (wrong, repaired))
     return not names_in(wrong) and parts > max(wrong_parts, 3)
+
+
+def _longer(repaired: str, target: Node, setting: Setting) -> bool:
+    """Whether a repair is much longer than the other side with its lets, the truth if nothing in it is left to work out."""
+    if _too_long(target, setting, frozenset()):
+        return False
+    truth = opened(target, setting, frozenset())
+    unfinished = any(isinstance(node, (Derivative, Expectation)) for node in walk(truth))
+    return not unfinished and len(repaired) > LONGER * len(to_text(truth)) + MORE
 
 
 def _made_of_sizes(node: Node) -> bool:
