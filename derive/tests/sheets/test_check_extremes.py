@@ -71,3 +71,8 @@ def test_a_condition_on_a_size_leaves_as_many_points() -> None:
 def test_the_evidence_of_an_equation_says_which_values_were_tried() -> None:
     reason = check("given s: positive\nclaim lgamma(s + 1) = lgamma(s) + log(s)").claims[0].reason
     assert re.search(r"values from 1e-06 up to 1e\+06 were tried", reason), reason
+
+
+def test_a_difference_that_doubles_do_not_show_is_said_to_be_one() -> None:
+    (answer,) = check("given x\nclaim sin(x) = x - x**3/6 + x**5/120 where -0.01 <= x <= 0.01").claims
+    assert answer.reason == "the sides differ, by less than doubles tell apart; long decimals do"

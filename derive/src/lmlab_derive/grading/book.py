@@ -65,7 +65,9 @@ class GradeBook:
         for paper in self.papers:
             cells = ["" if answer.mark == LOOK else number(answer.points) for answer in paper.answers]
             look = "; ".join(answer.question.name for answer in paper.to_look_at)
-            several = "; ".join(a.question.name for a in paper.answers if any(part.others for part in a.parts))
+            several = "; ".join(
+                a.question.name for a in paper.answers if any(part.others and part.judged.claim for part in a.parts)
+            )
             points = [number(paper.points), number(self.key.points)]
             writer.writerow([_plain(paper.student), *cells, *points, _plain(look), _plain(several)])
         return out.getvalue()

@@ -306,6 +306,9 @@ class Judge:
         others = self.tally.points - (self.relation.sign != "==")  # the point itself is counted for a bound
         note = f" (it holds at the {others} points tried with larger sizes)" if only_ones else ""
         what = DIFFER if self.relation.sign == "==" else f"the left side is not {self.relation.sign} the right side"
+        sides = self.relation.sides(point)
+        if sides.defined and self.relation.amount(sides) <= sides.tolerance:
+            what += ", by less than doubles tell apart; long decimals do"
         return Finding(REFUTED, f"{what}{note}", point, repairable=True)
 
     def _confirm(self) -> Finding | None:
