@@ -66,3 +66,8 @@ def test_a_line_that_is_not_understood_leaves_the_rest_of_a_derivation() -> None
     (answer,) = check(SQUARE.format("-")).claims
     assert (answer.verdict, answer.first_wrong_step, answer.wrong_line) == ("refuted", 3, 5)
     assert "line 4 is not understood" in answer.reason
+
+
+def test_a_derivative_by_a_formula_is_told_to_name_it() -> None:
+    (answer,) = check("given K: n, d\ngiven q: d\nlet J = sum((K @ q)**2)\nclaim dJ/d(K @ q) = 2 * K @ q").claims
+    assert "write let s = ..." in answer.reason

@@ -82,7 +82,10 @@ class DerivativeParser(ChanceParser):
         name = self._known_name(self.next.text, self.next)
         self.at += 1
         places = tuple(self.positions()) if self.next.text == "[" else ()
-        self.expect(")", "after the name to differentiate by, as in d(...)/d(x)")
+        if self.next.text != ")":
+            wanted = "write let s = ... for this formula, use s in what is differentiated, and differentiate by s"
+            raise self.error(f"one differentiates by a name; {wanted}")
+        self.expect(")", "")
         return self._by_entry(Derivative(top, (name,), column=token.column), places, token)
 
     def _second_by(self, bottom: Token) -> tuple[str, ...]:
