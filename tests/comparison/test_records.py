@@ -241,6 +241,8 @@ def test_a_result_that_is_read_again_is_the_same_to_the_bit(small_text: Path, tm
     (store.records / "scores.safetensors").write_bytes(b"other scores")
     with mistake("kept-scores-damaged"):
         EntryStore(store.records, store.run_folder).result(text)
+    (store.records / "scores.safetensors").unlink()
+    assert EntryStore(store.records, store.run_folder).measured is None  # so it is measured again
 
 
 def test_a_run_that_was_trained_for_longer_since_is_no_longer_the_one_that_was_measured(

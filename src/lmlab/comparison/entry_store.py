@@ -62,10 +62,11 @@ class EntryStore:
 
     @property
     def measured(self) -> MeasuredEntry | None:
-        """What was measured of these weights, on whatever text."""
+        """What was measured of these weights, on whatever text; None: nothing, or its scores are gone."""
         trained, found = self.trained, self._read(MEASURED, MeasuredEntry)
-        same = trained is not None and found is not None and found.weights_sha256 == trained.weights_sha256
-        return found if same else None
+        if trained is None or found is None or found.weights_sha256 != trained.weights_sha256:
+            return None
+        return found if not found.scores_sha256 or (self.records / SCORES).exists() else None
 
     @property
     def look(self) -> CloseLook | None:

@@ -42,10 +42,7 @@ def write_scores(path: Path, scored: Scored) -> str:
 
 def read_result(path: Path, measured: MeasuredEntry, chosen: Spread, tokenizer: Tokenizer) -> Result:
     """The result that was written; a Mistake where the file is not the one that was written with it."""
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        content = b""
+    content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != measured.scores_sha256:
         raise Mistake(f"{path} is damaged; delete it, and the model is measured again", code="kept-scores-damaged")
     arrays = load(content)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from lmlab.comparison.entry_records import EntrySpec, MeasuredEntry, TextChoice, TrainedEntry
 from lmlab.comparison.entry_store import EntryStore
@@ -16,7 +19,7 @@ from lmlab.comparison.measure_run import measure_run
 from lmlab.comparison.score_found import Score
 from lmlab.config import in_one_line
 from lmlab.hardware.memory import PeakMemory
-from lmlab.hardware.openmp import set_threads
+from lmlab.hardware.threads import using_threads
 from lmlab.learn.checkpoint import read_progress
 from lmlab.learn.going_on import resume
 from lmlab.learn.onlookers import Watch
@@ -103,11 +106,11 @@ def attempt(task: Task, shared: Shared | None = None) -> Outcome:
 
     Records that are on disk are not made again. Only being stopped ends more than this task.
     """
-    if task.threads is not None:
-        set_threads(task.threads)  # sums in the same order everywhere
     try:
         shared = shared or Shared(corpus=Corpus.from_spec(dict(task.corpus)))
-        return _Work(task, shared).done()
+        threads = nullcontext() if task.threads is None else using_threads(torch.device("cpu"), task.threads)
+        with threads:  # a fixed number adds in the same order everywhere
+            return _Work(task, shared).done()
     except Exception as error:  # whatever a model does, the others go on
         return Outcome(task=task, error=in_one_line(error))
 
