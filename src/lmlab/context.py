@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+
+from lmlab.records import NOT_IN_JSON, JsonRecord, in_json
 
 
 @dataclass(frozen=True)
-class ContextPolicy:
+class ContextPolicy(JsonRecord):
     """How much history each prediction may use. It is part of a result.
 
     window: tokens predicted from one reading, the first of them with no history; None: a document is one window.
@@ -15,7 +16,7 @@ class ContextPolicy:
         tokens and stride 1.
     """
 
-    window: int | None
+    window: int | None = field(metadata=NOT_IN_JSON)
     stride: int | None
 
     @classmethod
@@ -39,9 +40,22 @@ class ContextPolicy:
         return cls(None, None)
 
     @property
+    @in_json("history")
     def most(self) -> int | None:
         """The most tokens of history that a prediction sees; None: there is no bound."""
         return None if self.window is None else self.window - 1
+
+    @property
+    @in_json
+    def documents(self) -> str:
+        """What happens to the history where a document begins."""
+        return "each begins afresh"
+
+    @property
+    @in_json
+    def rule(self) -> str:
+        """The policy in words."""
+        return str(self)
 
     def resume(self, position: int) -> int:
         """The first token a row must hold so that those from `position` on see what they see in the whole document."""
@@ -59,7 +73,3 @@ class ContextPolicy:
             return f"every token sees at most the last {self.window - 1} tokens of its document"
         least, most = self.window - self.stride, self.window - 1
         return f"every token sees the {least} to {most} tokens of its document before it, or as many as there are"
-
-    def to_json(self) -> dict[str, Any]:
-        """The policy in numbers and in words."""
-        return {"history": self.most, "stride": self.stride, "documents": "each begins afresh", "rule": str(self)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lmlab.records import Document
+from lmlab.records import JsonRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Figure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherResult(Document):
+class OtherResult(JsonRecord):
     """What `lmlab eval` says of a model that is not measured in bits per byte; each task adds its own figures."""
 
     model: str

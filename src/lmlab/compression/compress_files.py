@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from lmlab.compression.file_format import unpack
 from lmlab.compression.text_codec import Progress, claimed_bits, compress, decompress
 from lmlab.config import Mistake
 from lmlab.disk.files import write_atomically
 from lmlab.learn.run import Run
+from lmlab.records import JsonRecord, in_json
 from lmlab.text import files_and_folders
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coded:
+class Coded(JsonRecord):
     """A text and its compressed file."""
 
     file: str
@@ -31,18 +31,16 @@ class Coded:
     seconds: float
 
     @property
+    @in_json
     def bits_per_byte(self) -> float | None:
         """Of the text; None where it is empty."""
         return 8 * self.compressed_bytes / self.original_bytes if self.original_bytes else None
 
     @property
+    @in_json
     def ratio(self) -> float:
         """How many times smaller the file is."""
         return self.original_bytes / self.compressed_bytes
-
-    def to_json(self) -> dict[str, Any]:
-        """Sizes and their relations."""
-        return {**vars(self), "bits_per_byte": self.bits_per_byte, "ratio": self.ratio}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,20 +55,18 @@ class Compressed(Coded):
     fingerprint: str
 
     @property
+    @in_json
     def excess(self) -> float | None:
         """How much larger than claimed the file is, as a share of the claim (negative: smaller)."""
         return 8 * self.compressed_bytes / self.claimed_bits - 1.0 if self.claimed_bits else None
 
     @property
+    @in_json
     def claimed_bits_per_byte(self) -> float | None:
         """The claim per byte of the text."""
         return (
             self.claimed_bits / self.original_bytes if self.claimed_bits is not None and self.original_bytes else None
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything."""
-        return super().to_json() | {"claimed_bits_per_byte": self.claimed_bits_per_byte, "excess": self.excess}
 
 
 def compress_file(

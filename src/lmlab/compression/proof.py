@@ -15,7 +15,7 @@ import dataclasses
 import math
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from lmlab.measure.counted import which_count
 from lmlab.measure.score import device_of, evaluating
 from lmlab.measure.spread_sample import derived_seed
 from lmlab.measure.walk import Copies
+from lmlab.records import JsonRecord, in_json
 
 if TYPE_CHECKING:
     from lmlab.interface import ContextPolicy, LanguageModel
@@ -40,7 +41,7 @@ DEEPEST = 2048  # tokens before a piece, for a model that must read all of them
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proof:
+class Proof(JsonRecord):
     """Pieces of a text that were coded and came back, and what the recorded scores had claimed."""
 
     numbers: int = 1  # that the pieces were coded into
@@ -65,21 +66,25 @@ class Proof:
         )
 
     @property
+    @in_json
     def excess_bits(self) -> float:
         """How much longer than claimed the number is (negative: shorter)."""
         return 8 * self.compressed_bytes - (self.claimed_bits - self.spared_bits)
 
     @property
+    @in_json
     def allowed_bits(self) -> float:
         """How far it may lie beside the claim."""
         return END_BITS * self.numbers + STEP_BITS * self.tokens
 
     @property
+    @in_json
     def holds(self) -> bool:
         """Whether everything came back, and the length is what was claimed."""
         return self.identical and abs(self.excess_bits) <= self.allowed_bits
 
     @property
+    @in_json
     def sentence(self) -> str:
         """What was found, in words."""
         if not math.isfinite(self.claimed_bits):
@@ -89,13 +94,6 @@ class Proof:
             f" their recorded scores claim {self.claimed_bits / 8:,.1f} (up to {self.allowed_bits / 8:.1f} beside that is the"
             f" coder's rounding); they came back {'identical' if self.identical else 'CHANGED'}"
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it."""
-        finite = math.isfinite(self.claimed_bits)
-        fields = dataclasses.asdict(self) | {"claimed_bits": self.claimed_bits if finite else None}
-        excess = {"excess_bits": self.excess_bits if finite else None, "allowed_bits": self.allowed_bits}
-        return {**fields, **excess, "holds": self.holds, "sentence": self.sentence}
 
 
 @dataclass(frozen=True)

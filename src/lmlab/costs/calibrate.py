@@ -34,6 +34,7 @@ from lmlab.learn.request import TrainingRequest
 from lmlab.learn.sampling import sample_is_due
 from lmlab.measure.student import t_quantile
 from lmlab.models.registry import Way, model_class, trainable_kind
+from lmlab.records import JsonRecord
 
 WARM_STEPS, WARM_S = 3, 1.0  # at least, that do not count: a young process still finds its memory and chooses kernels
 BLOCKS, LEAST_STEPS = 8, 24  # groups of steps whose speeds are compared; steps at least
@@ -43,7 +44,7 @@ SMALL = {"layers": 4, "width": 256, "context": 256}  # the gpt that is timed whe
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
+class Planned(JsonRecord):
     """A run of a fixed number of steps on this machine."""
 
     model: str
@@ -61,10 +62,6 @@ class Planned:
     checkpoint_s: float
     timed_steps: int
     hardware: str
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return dict(vars(self))
 
 
 def seconds_of_steps(step: Callable[[], object], device: torch.device, seconds: float | None = None) -> list[float]:

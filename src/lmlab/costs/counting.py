@@ -22,6 +22,7 @@ from lmlab.costs.textbook import QUERIES_KEYS_VALUES, Beside, as_dense, beside, 
 from lmlab.formulas import Part, Shape, Size, Work, weights, work
 from lmlab.interface import CountModel, Learner, TextLearner
 from lmlab.models.registry import model_class
+from lmlab.records import JsonRecord, in_json
 
 MOST_RUN = 1 << 22  # weights up to which a model is run for its count, which takes less time than pretending
 MOST_COUNTED = 2**60  # parameters: sizes of tensors have 63 bits
@@ -52,7 +53,7 @@ class CountedPart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Count:
+class Count(JsonRecord):
     """What a model costs."""
 
     model: str
@@ -77,15 +78,18 @@ class Count:
     notes: Sequence[str] = field(default=())
 
     @property
+    @in_json
     def agrees(self) -> bool:
         """Whether formula, instance, parts and dispatcher say the same."""
         by_parts = sum(part.times * part.weights for part in self.parts)
         same = self.parameters == by_parts and self.instance in (None, self.parameters)
         return same and self.dispatched in (None, (self.forward, self.backward))
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {**dataclasses.asdict(self), "agrees": self.agrees, "convention": CONVENTION}
+    @property
+    @in_json
+    def convention(self) -> str:
+        """Which operations are counted."""
+        return CONVENTION
 
 
 def count_learned(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -28,6 +28,7 @@ from lmlab.interface import NeuralLanguageModel, Windows
 from lmlab.layers import fast
 from lmlab.layers.fast.attention import causal_mask
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
+from lmlab.records import JsonRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,7 @@ def take(model: NeuralLanguageModel, optimizer: Optimizer, batch: Windows) -> No
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepMemory:
+class StepMemory(JsonRecord):
     """Bytes of a training step. The peak is less than the sum: activations go while gradients come."""
 
     weights: int
@@ -71,10 +72,6 @@ class StepMemory:
     activations: int  # alive after the forward pass, kept for the backward pass
     logits: int  # the largest block of them
     peak: int
-
-    def to_json(self) -> dict[str, int]:
-        """As JSON can hold it."""
-        return asdict(self)
 
 
 def predict(step: Step) -> StepMemory:

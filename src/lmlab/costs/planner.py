@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from lmlab.config import Mistake
 from lmlab.costs.devices import DEVICES
@@ -21,6 +20,7 @@ from lmlab.costs.published_runs import RUNS
 from lmlab.costs.sharding import Build, activation_bytes, first_that_fits
 from lmlab.costs.training_run import Run
 from lmlab.measure.student import t_quantile
+from lmlab.records import JsonRecord
 
 LEVEL = 0.9  # of intervals
 
@@ -35,7 +35,7 @@ class Rate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Plan(JsonRecord):
     """What a run will take."""
 
     parameters: float
@@ -54,10 +54,6 @@ class Plan:
     bytes_per_device: float | None
     activation_bytes: float | None
     notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return asdict(self)
 
 
 def published_rate(device: str, runs: Sequence[Run] = RUNS) -> Rate:

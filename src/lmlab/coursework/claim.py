@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 from lmlab.config import Mistake
+from lmlab.records import NOT_IN_JSON, in_json
 
 Verdict = Literal["proved", "supported", "refuted", "conditional", "ill-posed", "answered", "failed"]
 Finding = Literal["proved", "supported", "refuted", "undecided"]  # what a check shows of a statement
@@ -46,6 +47,7 @@ class Outcome:
     corrected: str | None = None  # the statement that does hold, itself checked
 
     @property
+    @in_json
     def evidence(self) -> str:
         """The steps as one paragraph."""
         return " ".join(self.steps)
@@ -62,18 +64,22 @@ class Claim:
     source: str
     where: str  # section and lines in the document
     quote: str  # the document's own words
-    says: str  # the statement in words; $name stands for the constant of that name under test
+    # the statement in words; $name stands for the constant of that name under test
+    says: str = field(metadata=NOT_IN_JSON)
     latex: str
-    how: str  # how it is checked, in one or two sentences; $name as above
-    judge: Judge
-    tested: Mapping[str, Any] = field(default_factory=dict)  # the formulas and constants under test
+    how: str = field(metadata=NOT_IN_JSON)  # how it is checked, in one or two sentences; $name as above
+    judge: Judge = field(metadata=NOT_IN_JSON)
+    # the formulas and constants under test
+    tested: Mapping[str, Any] = field(default_factory=dict, metadata=NOT_IN_JSON)
 
     @property
+    @in_json
     def statement(self) -> str:
         """The statement with the constants under test."""
         return self._filled(self.says)
 
     @property
+    @in_json
     def method(self) -> str:
         """How it is checked, with the constants under test."""
         return self._filled(self.how)

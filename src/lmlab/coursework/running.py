@@ -5,20 +5,22 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from lmlab import records
 from lmlab.coursework.choosing import SOURCES
 from lmlab.coursework.claim import MEANINGS, Claim, Outcome, Verdict
+from lmlab.records import NOT_IN_JSON, key
 
 
 @dataclass(frozen=True)
 class Entry:
     """A claim that was run."""
 
-    claim: Claim
-    outcome: Outcome
-    seconds: float
+    claim: Claim = field(metadata=key(flat=True))
+    outcome: Outcome = field(metadata=key(flat=True))
+    seconds: float = field(metadata=NOT_IN_JSON)
 
 
 def run(chosen: Sequence[Claim], each: Callable[[Entry], None] | None = None) -> list[Entry]:
@@ -53,22 +55,7 @@ def by_source(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 def to_json(entries: Sequence[Entry]) -> dict[str, Any]:
     """The claims with everything known of them, and how many of each verdict, in all and by source."""
     return {
-        "claims": [
-            {
-                "id": entry.claim.id,
-                "verdict": entry.outcome.verdict,
-                "statement": entry.claim.statement,
-                "method": entry.claim.method,
-                "evidence": entry.outcome.evidence,
-                "steps": list(entry.outcome.steps),
-                "corrected": entry.outcome.corrected,
-                "source": entry.claim.source,
-                "where": entry.claim.where,
-                "quote": entry.claim.quote,
-                "latex": entry.claim.latex,
-            }
-            for entry in entries
-        ],
+        "claims": records.to_json(entries),
         "verdicts": tally(entries),
         "sources": {source: tally(its) for source, its in by_source(entries).items()},
     }

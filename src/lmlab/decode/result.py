@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from textwrap import shorten
-from typing import Any, Literal
+from typing import Literal
+
+from lmlab.records import JsonRecord, key
 
 Finish = Literal["length", "stop", "end"]  # as many tokens as were allowed; a stop string appeared; the text ended
 
 
 @dataclass(frozen=True, kw_only=True)
-class Generated:
+class Generated(JsonRecord):
     """One continuation of a prompt.
 
     text: the continuation alone; a stop string, and what came after it in the same token, is left out.
@@ -23,7 +25,7 @@ class Generated:
     """
 
     text: str
-    ids: tuple[int, ...]
+    ids: tuple[int, ...] = field(metadata=key("tokens"))
     spellings: tuple[str, ...]
     nats: float
     spelling_nats: float
@@ -32,15 +34,3 @@ class Generated:
 
     def __repr__(self) -> str:
         return f"Generated({shorten(self.text, 60)!r}, {len(self.ids)} tokens, {self.nats:.2f} nats, {self.finish})"
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as plain JSON values."""
-        return {
-            "text": self.text,
-            "tokens": list(self.ids),
-            "spellings": list(self.spellings),
-            "nats": self.nats,
-            "spelling_nats": self.spelling_nats,
-            "finish": self.finish,
-            "score": self.score,
-        }

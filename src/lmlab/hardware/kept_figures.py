@@ -10,9 +10,8 @@ import hashlib
 import json
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -21,6 +20,7 @@ from lmlab.disk.locks import in_turn
 from lmlab.hardware import rates
 from lmlab.hardware.openmp import set_threads, threads_as_before
 from lmlab.hardware.versions import fingerprint, usable_cores
+from lmlab.records import JsonRecord, from_json
 
 PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
 LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "OMP_NUM_THREADS")
@@ -49,7 +49,7 @@ class Device:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class Found(JsonRecord):
     """All that was measured, and what it depends on."""
 
     key: dict[str, str]
@@ -69,10 +69,6 @@ class Found:
     def device(self, name: str) -> Device:
         """Copies and requests of one device."""
         return next(d for d in self.devices if d.device == name)
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return asdict(self)
 
 
 def thread_counts(most: int) -> list[int]:
@@ -188,19 +184,12 @@ def _name(key: dict[str, str]) -> str:
 def _read(path: Path, key: dict[str, str]) -> Found | None:
     """What is kept there, or None: missing, unreadable, damaged and of another machine are all the same here."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        found = Found(
-            key=kept["key"],
-            rates=tuple(Rate(**rate) for rate in kept["rates"]),
-            devices=tuple(Device(**device) for device in kept["devices"]),
-            seconds=float(kept["seconds"]),
-            kept=str(path),
-        )
+        found = replace(from_json(Found, json.loads(path.read_text(encoding="utf-8"))), kept=str(path))
         numbers = [r.products for r in found.rates]
         numbers += [number for d in found.devices for number in (d.copies, d.request_s, d.turned)]
-        sound = found.key == key and found.rates and all(isinstance(n, (int, float)) and n >= 0 for n in numbers)
+        sound = found.key == key and found.rates and all(n >= 0 for n in numbers)
         return found if sound and {r.precision for r in found.rates} == set(PRECISIONS) else None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError):
         return None
 
 
@@ -208,5 +197,5 @@ def _kept(path: Path, found: Found) -> Found:
     try:
         write_atomically(path, json.dumps(found.to_json(), indent=2).encode())
     except OSError as error:  # a read-only home, a full disk: the figures serve this process alone
-        return Found(**{**vars(found), "trouble": f"not kept: {error.strerror or error}: {path.parent}"})
-    return Found(**{**vars(found), "kept": str(path)})
+        return replace(found, trouble=f"not kept: {error.strerror or error}: {path.parent}")
+    return replace(found, kept=str(path))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -26,6 +25,7 @@ from lmlab.hardware.memory import available_bytes
 from lmlab.hardware.races import Race, Raced
 from lmlab.hardware.threads import threads_now
 from lmlab.hardware.versions import machine_name, versions
+from lmlab.records import JsonRecord
 
 MADE_AGAIN = ("corpora", "kernels", "machine", "tokens", "unpacked")  # folders of the cache; the other one:
 ONLY_COPIES = "piped"
@@ -51,7 +51,7 @@ class Kept:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MachineReport:
+class MachineReport(JsonRecord):
     """What `lmlab machine` shows."""
 
     found: tuple[Found, ...]  # one a device
@@ -61,13 +61,8 @@ class MachineReport:
     cache: str
     kept: tuple[Kept, ...]
     raced: tuple[Raced, ...] = ()  # functions in C against their plain twins
-    machines: dict[str, str] = field(
-        default_factory=dict
-    )  # by device: the `machine` of an execution plan that is made here
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return asdict(self)
+    # by device: the `machine` of an execution plan that is made here
+    machines: dict[str, str] = field(default_factory=dict)
 
 
 def about_machine(races: Sequence[Race] = (), *, again: bool = False) -> MachineReport:

@@ -6,7 +6,7 @@ Shapes: H heads, T rows, C columns of one (see `layers/looking.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from lmlab.inside.openings import Attentive, AttentiveAcross, AttentiveAround
 from lmlab.layers.looking import Looks, Way
 from lmlab.measure.score import device_of, evaluating
 from lmlab.models.registry import model_class, trainable
+from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, key, to_json
 
 if TYPE_CHECKING:
     from lmlab.inside.passage import Passage
@@ -37,18 +38,18 @@ class Layer:
     """
 
     name: str
-    way: Way
+    way: Way = field(metadata=key("looks"))
     asks: tuple[str, ...]
     sees: tuple[str, ...]
     heads: tuple[Head, ...]
     difference: float
-    weights_HTC: np.ndarray
-    first_T: np.ndarray
-    begins_T: np.ndarray
+    weights_HTC: np.ndarray = field(metadata=NOT_IN_JSON)
+    first_T: np.ndarray = field(metadata=key("first"))
+    begins_T: np.ndarray = field(metadata=key("begins"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Attention:
+class Attention(JsonRecord):
     """A text as the heads of one model looked at it. tokens: that were read, or written, with the symbols around them.
 
     difference: largest, of these weights from the fast kernel's. language: of a translation.
@@ -58,7 +59,7 @@ class Attention:
     model: str
     tokens: tuple[str, ...]
     policy: str
-    layers: tuple[Layer, ...]
+    layers: tuple[Layer, ...] = field(metadata=NOT_IN_JSON)
     language: str | None = None
 
     @property
@@ -71,32 +72,19 @@ class Attention:
         """The largest between the weights written out and those of the fast kernel."""
         return max(layer.difference for layer in self.layers)
 
+    @property
+    @in_json("layers")
+    def _layers(self) -> list[dict[str, Any]]:
+        """The layers; where all together have more than `IN_JSON` weights, null stands for these."""
+        few = sum(layer.weights_HTC.size for layer in self.layers) <= IN_JSON
+        return [{**to_json(layer), "weights": layer.weights_HTC.round(6) if few else None} for layer in self.layers]
+
     def weight(self, layer: int, head: int, t: int, token: int | None) -> float:
         """Share of the attention of a head (numbers from 1) in row t to a token; None: to the begin symbol before all."""
         here = self.layers[layer - 1]
         places_C = here.first_T[t] + np.arange(here.weights_HTC.shape[2])
         wanted_C = places_C <= here.begins_T[t] if token is None else (places_C == token) & (token > here.begins_T[t])
         return float(here.weights_HTC[head - 1, t, wanted_C].sum())
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything; where there are more than `IN_JSON` weights, they are left out, and null."""
-        few = sum(layer.weights_HTC.size for layer in self.layers) <= IN_JSON
-        layers = [
-            {
-                "name": layer.name,
-                "looks": layer.way.value,
-                "asks": list(layer.asks),
-                "sees": list(layer.sees),
-                "difference": layer.difference,
-                "heads": [head.to_json() for head in layer.heads],
-                "first": layer.first_T.tolist(),
-                "begins": layer.begins_T.tolist(),
-                "weights": layer.weights_HTC.round(6).tolist() if few else None,
-            }
-            for layer in self.layers
-        ]
-        found = {"run": self.run, "model": self.model, "policy": self.policy, "tokens": list(self.tokens)}
-        return {**found, "language": self.language, "layers": layers}
 
 
 def refuse_without_attention(run: Run) -> None:

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 from lmlab.inside.surprisal import Reading
-from lmlab.records import to_json
+from lmlab.records import JsonRecord, in_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +22,7 @@ class Span:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation:
+class Explanation(JsonRecord):
     """A text under one or several models."""
 
     name: str  # of the text
@@ -31,6 +30,7 @@ class Explanation:
     readings: tuple[Reading, ...]
 
     @cached_property
+    @in_json
     def spans(self) -> tuple[Span, ...]:
         """The text cut wherever all models, and its characters, have a boundary: there their bits can be compared."""
         raw = self.text.encode()
@@ -52,7 +52,3 @@ class Explanation:
                 bits.append(math.fsum(here))
             found.append(Span(text=raw[start:end].decode(), start=start, end=end, bits=tuple(bits)))
         return tuple(found)
-
-    def to_json(self) -> dict[str, Any]:
-        """The text, what every model made of it, and the bits side by side."""
-        return {"name": self.name, "text": self.text, "readings": to_json(self.readings), "spans": to_json(self.spans)}

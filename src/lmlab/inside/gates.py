@@ -6,7 +6,7 @@ Shapes: T tokens, H units of a layer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from lmlab.inside.attention import tokens_of
 from lmlab.inside.openings import Gated
 from lmlab.measure.score import device_of, evaluating
 from lmlab.measure.student import t_quantile
-from lmlab.records import fields_to_json
+from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, to_json
 
 if TYPE_CHECKING:
     from lmlab.inside.passage import Passage
@@ -62,38 +62,33 @@ class GateLayer:
     name: str
     gates: tuple[Gate, ...]
     units: tuple[Unit, ...]
-    values: dict[str, np.ndarray]
+    values: dict[str, np.ndarray] = field(metadata=NOT_IN_JSON)
     difference: float  # of the states that follow from these gates from those of the fast kernel, largest
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Gates:
+class Gates(JsonRecord):
     """A text as the gates of one model met it."""
 
     run: str
     model: str
     tokens: tuple[str, ...]
-    layers: tuple[GateLayer, ...]
+    layers: tuple[GateLayer, ...] = field(metadata=NOT_IN_JSON)
 
     @property
     def difference(self) -> float:
         """The largest of all layers."""
         return max(layer.difference for layer in self.layers)
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything; where there are more than `IN_JSON` values, they are left out, and null."""
+    @property
+    @in_json("layers")
+    def _layers(self) -> list[dict[str, Any]]:
+        """The layers; where all together have more than `IN_JSON` values, null stands for these."""
         few = sum(value.size for layer in self.layers for value in layer.values.values()) <= IN_JSON
-        layers = [
-            {
-                "name": layer.name,
-                "difference": layer.difference,
-                "gates": [fields_to_json(gate) for gate in layer.gates],
-                "units": [fields_to_json(unit) for unit in layer.units],
-                "values": {name: v.round(5).tolist() for name, v in layer.values.items()} if few else None,
-            }
+        return [
+            {**to_json(layer), "values": {name: v.round(5) for name, v in layer.values.items()} if few else None}
             for layer in self.layers
         ]
-        return {"run": self.run, "model": self.model, "tokens": list(self.tokens), "layers": layers}
 
 
 def gates_of(run: Run, passage: Passage, *, device: str = "auto") -> Gates:

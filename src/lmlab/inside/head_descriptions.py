@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from lmlab.layers.looking import Looks, Way
-from lmlab.records import fields_to_json
+from lmlab.records import JsonRecord, in_json
 
 # A head is named after what it looks at from this share of its attention on, if that is so many times what attention to
 # everything alike would give, or else from a smaller share on; with the word partly, where it is less than half.
@@ -48,7 +47,7 @@ FAR = {Way.BACK: "back", Way.AROUND: "away", Way.ACROSS: "off the diagonal"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Head:
+class Head(JsonRecord):
     """What one head did over a text: means over all rows that had a choice.
 
     layer, head: numbers from 1; name: how it is called. distance: tokens between what asks and what was looked at, symbols
@@ -69,9 +68,11 @@ class Head:
     chance: dict[str, float]
     seems: str
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    @in_json(flat=True)
+    def _shares(self) -> dict[str, float]:
         """The shares beside the other numbers."""
-        return {**fields_to_json(self), **self.shares}
+        return self.shares
 
 
 @dataclass(frozen=True, kw_only=True)

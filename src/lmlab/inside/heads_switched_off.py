@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmlab.config import Mistake
 from lmlab.inside.attention import Attention
@@ -13,7 +13,7 @@ from lmlab.inside.head_cost_units import of_encoder, of_language_model, of_trans
 from lmlab.inside.head_descriptions import Head
 from lmlab.inside.openings import AttentiveAcross, AttentiveAround, Headed
 from lmlab.models.registry import model_class, trainable
-from lmlab.records import to_json
+from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, key
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -25,18 +25,19 @@ NORMAL_95 = 1.96
 class HeadCost:
     """One head. cost: bits, per what the unit says, that the text costs more without it; error: half of its 95% interval."""
 
-    head: Head
+    head: Head = field(metadata=key(flat=True))
     cost: float
     error: float
 
     @property
+    @in_json
     def within_chance(self) -> bool:
         """Whether the text might as well cost nothing more without it."""
         return self.cost < self.error
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HeadCosts:
+class HeadCosts(JsonRecord):
     """All heads of a model, each switched off once. bits: per `unit`, with all heads.
 
     over: what was measured. told: what the summaries of the heads were made from.
@@ -46,19 +47,10 @@ class HeadCosts:
     model: str
     unit: str
     over: str
-    told: str
+    told: str = field(metadata=NOT_IN_JSON)
     bits: float
     heads: tuple[HeadCost, ...]
-    attention: Attention
-
-    def to_json(self) -> dict[str, Any]:
-        """Costs beside the summaries."""
-        heads = [
-            {**one.head.to_json(), "cost": one.cost, "error": to_json(one.error), "within_chance": one.within_chance}
-            for one in self.heads
-        ]
-        found = {"run": self.run, "model": self.model, "unit": self.unit, "over": self.over, "bits": self.bits}
-        return {**found, "heads": heads}
+    attention: Attention = field(metadata=NOT_IN_JSON)
 
 
 def heads_of(run: Run, text: str | Path | None, *, device: str = "auto") -> HeadCosts:

@@ -6,7 +6,7 @@ ND×ND matrix that takes all x at once to all y has the blocks a_nm W: the Krone
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from lmlab.config import Mistake
 from lmlab.inside.attention import BEGIN, tokens_of
 from lmlab.inside.openings import Unfolding
 from lmlab.measure.score import device_of, evaluating
+from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, key
 
 if TYPE_CHECKING:
     from lmlab.inside.passage import Passage
@@ -25,7 +26,7 @@ MOST = 4_096  # rows of a matrix that is still written out
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AttentionMatrix:
+class AttentionMatrix(JsonRecord):
     """One head on one text. difference: largest, of the matrix times the inputs from what the model's kernel gave."""
 
     run: str
@@ -33,9 +34,9 @@ class AttentionMatrix:
     layer: int  # from 1, as is the head
     head: int
     inputs: tuple[str, ...]
-    weights_NN: np.ndarray
-    value_DD: np.ndarray
-    head_width: int
+    weights_NN: np.ndarray = field(metadata=key("weights"))
+    value_DD: np.ndarray = field(metadata=key("value"))
+    head_width: int = field(metadata=NOT_IN_JSON)
     difference: float
 
     @property
@@ -49,37 +50,24 @@ class AttentionMatrix:
         return np.kron(self.weights_NN, self.value_DD)
 
     @property
+    @in_json
     def dense_parameters(self) -> int:
         """Of a fully connected layer of that size, (ND)²."""
         return (len(self.inputs) * self.width) ** 2
 
     @property
+    @in_json
     def parameters(self) -> dict[str, int]:
         """What makes the matrix instead, for any number of inputs."""
         each = self.width * self.head_width
         return {"queries and keys": 2 * each, "values and output": 2 * each}
 
     @property
+    @in_json
     def zero(self) -> float:
         """Share of the matrix that is zero because nothing looks ahead."""
         count = len(self.inputs)
         return (count - 1) / (2 * count)
-
-    def to_json(self) -> dict[str, Any]:
-        """The two matrices that make the large one, and the counts."""
-        return {
-            "run": self.run,
-            "model": self.model,
-            "layer": self.layer,
-            "head": self.head,
-            "inputs": list(self.inputs),
-            "weights": self.weights_NN.tolist(),
-            "value": self.value_DD.tolist(),
-            "dense_parameters": self.dense_parameters,
-            "parameters": self.parameters,
-            "zero": self.zero,
-            "difference": self.difference,
-        }
 
 
 def matrix_of(run: Run, passage: Passage, *, layer: int = 1, head: int = 1, device: str = "auto") -> AttentionMatrix:

@@ -17,17 +17,18 @@ from lmlab.learn.run import Run, opened
 from lmlab.page.figures import standalone
 from lmlab.page.notebook import panel
 from lmlab.page.numbers import counted
+from lmlab.records import NOT_IN_JSON, JsonRecord
 from lmlab_derive.shared import html
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curves:
+class Curves(JsonRecord):
     """The lines of metrics of several runs by their names. figure: SVG. written: the files that were asked for."""
 
     unit: str
     over: str
     lines: dict[str, list[dict[str, Any]]]
-    figure: str = field(repr=False)
+    figure: str = field(repr=False, metadata=NOT_IN_JSON)
     written: list[str]
 
     def __repr__(self) -> str:
@@ -36,10 +37,6 @@ class Curves:
     def _repr_html_(self) -> str:
         """The picture, for a notebook."""
         return panel(f"{self.unit} over {self.over}", {}, standalone(self.figure))
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything but the picture."""
-        return {"unit": self.unit, "over": self.over, "lines": self.lines, "written": self.written}
 
 
 def curves(

@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from lmlab.records import NOT_IN_JSON, JsonRecord
 from lmlab.text.fingerprint import WORDS
 from lmlab.text.parts import Part
 from lmlab.text.shared_substrings import WINDOW, share_in_strings, shared_shares
@@ -53,7 +54,7 @@ TOO_SHORT = "the text is too short to be looked for in the training text"
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldOut:
+class HeldOut(JsonRecord):
     """What a look at the training text showed. copied: the share of the text, at least, that is a copy; None: unknown.
 
     is_worth_telling: of a text that counts as held out, whether a part of it may be copied, or much of it stands in the
@@ -63,12 +64,10 @@ class HeldOut:
     verdict: Verdict
     copied: float | None
     detail: str
-    is_worth_telling: bool = False
-    shared: float = 0.0  # of its pieces, by the sample, that occur in the training text
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything."""
-        return {"verdict": self.verdict, "copied": self.copied, "detail": self.detail}
+    is_worth_telling: bool = field(default=False, metadata=NOT_IN_JSON)
+    shared: float = field(
+        default=0.0, metadata=NOT_IN_JSON
+    )  # of its pieces, by the sample, that occur in the training text
 
 
 def how_much(copied: float | None, text: str = "this text") -> str:

@@ -15,6 +15,7 @@ from lmlab.measure.certificate import Certificate, certify
 from lmlab.measure.counted import count_within
 from lmlab.measure.interval import Interval, interval
 from lmlab.measure.near_copies import AtHand, HeldOut, held_out
+from lmlab.measure.result_document import IntervalDetails, ResultDocument
 from lmlab.measure.score import Progress, score_part, stage
 from lmlab.measure.scored import Scored
 from lmlab.measure.spread_sample import Spread, derived_seed, everything
@@ -119,44 +120,49 @@ class Result:
             found["unknown_share"] = scored.closed_unknown / scored.closed_tokens
         return found
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it: a number that is infinite or undefined is null, and `notes` say why."""
-        scored = self.scored
+    @property
+    def document(self) -> ResultDocument:
+        """The result as its JSON document: numbers that are infinite or undefined are None, and `notes` say why."""
+        scored, interval, certificate = self.scored, self.interval, self.certificate
         perplexity = self.perplexity
-        bounded = self.interval.low is not None and math.isfinite(self.interval.low)
-        return {
-            "bits_per_byte": _number(self.bits_per_byte),
-            "interval": [_number(self.interval.low), _number(self.interval.high)] if bounded else None,
-            "interval_details": {
-                "level": self.interval.level,
-                "about": self.interval.about,
-                "units": self.interval.units,
-                "freedom": self.interval.freedom,
-                "note": self.interval.note,
-            },
-            "nats": _number(scored.total_nats),
-            "spelling_nats": _number(scored.spelling_nats),
-            "bytes": scored.bytes,
-            "characters": scored.chars,
-            "words": scored.words,
-            "tokens": scored.tokens,
-            "unknown_tokens": scored.unknown_tokens,
-            "fallback_tokens": scored.fallback_tokens,
-            "impossible_tokens": scored.impossible_tokens,
-            "perplexity": {name: _number(value) for name, value in perplexity.items()},
-            "perplexity_units": {name: unit for name, unit in UNITS.items() if name in perplexity},
-            "context": self.context.to_json(),
-            "held_out": self.held_out.to_json(),
-            "certified": self.certified,
-            "verdict": self.certificate.verdict,
-            "certificate": {check.name: check.passed for check in self.certificate.checks},
-            "certificate_details": {check.name: check.detail for check in self.certificate.checks},
-            "certificate_seconds": self.certificate.seconds,
-            "seconds": self.seconds,
-            "model": self.model,
-            "data": self.data,
-            "notes": list(self.notes),
-        }
+        bounded = interval.low is not None and math.isfinite(interval.low)
+        return ResultDocument(
+            bits_per_byte=_number(self.bits_per_byte),
+            interval=(_number(interval.low), _number(interval.high)) if bounded else None,
+            interval_details=IntervalDetails(
+                level=interval.level,
+                about=interval.about,
+                units=interval.units,
+                freedom=interval.freedom,
+                note=interval.note,
+            ),
+            nats=_number(scored.total_nats),
+            spelling_nats=_number(scored.spelling_nats),
+            bytes=scored.bytes,
+            characters=scored.chars,
+            words=scored.words,
+            tokens=scored.tokens,
+            unknown_tokens=scored.unknown_tokens,
+            fallback_tokens=scored.fallback_tokens,
+            impossible_tokens=scored.impossible_tokens,
+            perplexity={name: _number(value) for name, value in perplexity.items()},
+            perplexity_units={name: unit for name, unit in UNITS.items() if name in perplexity},
+            context=self.context.to_json(),
+            held_out=self.held_out,
+            certified=self.certified,
+            verdict=certificate.verdict,
+            certificate={check.name: check.passed for check in certificate.checks},
+            certificate_details={check.name: check.detail for check in certificate.checks},
+            certificate_seconds=certificate.seconds,
+            seconds=self.seconds,
+            model=self.model,
+            data=self.data,
+            notes=tuple(self.notes),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON document."""
+        return self.document.to_json()
 
 
 def evaluate(

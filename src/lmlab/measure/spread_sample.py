@@ -16,13 +16,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from lmlab.interface import ContextPolicy
 from lmlab.measure.chosen_places import Places, draw_places
+from lmlab.records import NOT_IN_JSON, JsonRecord, in_json
 from lmlab.text.parts import Document, Part
 
 HISTORY_BYTES = 1024  # at least: recurrent nets forget their start within it
@@ -42,33 +42,55 @@ class Reading:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Spread:
+class Spread(JsonRecord):
     """What is measured of a part: all of it, or stretches of it, and what must be read for that."""
 
-    whole: Part
-    part: Part  # what is read and scored: a document for each reading, or `whole` itself
-    readings: tuple[Reading, ...]
-    share: float  # of the places of the text; 1: all of it
+    whole: Part = field(metadata=NOT_IN_JSON)
+    part: Part = field(metadata=NOT_IN_JSON)  # what is read and scored: a document for each reading, or `whole` itself
+    readings: tuple[Reading, ...] = field(metadata=NOT_IN_JSON)
+    share: float = field(metadata=NOT_IN_JSON)  # of the places of the text; 1: all of it
 
     @property
+    @in_json
     def everything(self) -> bool:
         """Whether the whole part is measured."""
         return self.part is self.whole
 
     @property
+    @in_json
     def stretches(self) -> int:
         """How many stretches count; documents, where everything does."""
         return sum(len(reading.stretches) for reading in self.readings)
 
     @property
+    @in_json
     def documents(self) -> int:
         """How many documents have a stretch."""
         return len({reading.document for reading in self.readings})
 
     @property
+    @in_json
     def bytes(self) -> int:
         """Bytes in the stretches. A token across a cut, in text without whitespace, takes its bytes away from them."""
         return sum(stop - start for reading in self.readings for start, stop in reading.stretches)
+
+    @property
+    @in_json
+    def of_bytes(self) -> int:
+        """Bytes of the whole part."""
+        return self.whole.bytes
+
+    @property
+    @in_json
+    def of_documents(self) -> int:
+        """Documents of the whole part."""
+        return len(self.whole.documents)
+
+    @property
+    @in_json
+    def read_bytes(self) -> int:
+        """Bytes that are read, the history of the stretches included."""
+        return self.part.bytes
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(starts, stops, documents) of the stretches; the first two in bytes from the beginning of `part`."""
@@ -90,20 +112,8 @@ class Spread:
         pieces = [(r.document, start, stop) for r in self.readings for start, stop in r.stretches]
         return Part(self.whole.name, [_piece(of[document], start, stop) for document, start, stop in pieces])
 
-    def to_json(self) -> dict[str, Any]:
-        """What was measured, in numbers and in words."""
-        return {
-            "everything": self.everything,
-            "bytes": self.bytes,
-            "of_bytes": self.whole.bytes,
-            "stretches": self.stretches,
-            "documents": self.documents,
-            "of_documents": len(self.whole.documents),
-            "read_bytes": self.part.bytes,
-            "sentence": self.sentence,
-        }
-
     @property
+    @in_json
     def sentence(self) -> str:
         """What was measured, in words."""
         what = "document" if self.whole.block_share is None else "block"

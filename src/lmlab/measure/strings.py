@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, NamedTuple, final, overload
+from typing import TYPE_CHECKING, NamedTuple, final, overload
 
 import numpy as np
 
 from lmlab.config import Mistake
 from lmlab.measure.score import nats_of_tokens
 from lmlab.page.numbers import counted
+from lmlab.records import JsonRecord, in_json, key
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
@@ -36,20 +37,21 @@ class Costs(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoredWord:
+class ScoredWord(JsonRecord):
     """A word with the white space before it, and the tokens it is made of."""
 
-    text: str
+    text: str = field(metadata=key("word"))
     tokens: tuple[Costs, ...]
 
     @property
+    @in_json
     def bits(self) -> float:
         """The surprise of the word given everything before it."""
         return math.fsum(token.bits for token in self.tokens)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoredText:
+class ScoredText(JsonRecord):
     """One string and what it costs, its end not included. An unknown word costs its symbol and its spelling."""
 
     text: str
@@ -75,22 +77,16 @@ class ScoredText:
         return tuple(token for word in self.words for token in word.tokens)
 
     @property
+    @in_json
     def bits(self) -> float:
         """-log2 of the probability that the model gives the string."""
         return math.fsum(word.bits for word in self.words)
 
     @property
+    @in_json
     def bytes(self) -> int:
         """Of the string, in UTF-8."""
         return len(self.text.encode())
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything; null stands for infinitely many bits."""
-        words = [
-            {"word": word.text, "bits": _number(word.bits), "tokens": [[t.text, _number(t.bits)] for t in word.tokens]}
-            for word in self.words
-        ]
-        return {"text": self.text, "bits": _number(self.bits), "bytes": self.bytes, "words": words}
 
 
 @final
@@ -187,7 +183,3 @@ def _in_words(
             for word, first, last in zip(words, bounds, bounds[1:], strict=False)
         ),
     )
-
-
-def _number(bits: float) -> float | None:
-    return bits if math.isfinite(bits) else None

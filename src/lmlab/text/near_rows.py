@@ -24,6 +24,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from lmlab.records import JsonRecord, in_json
+
 IN_A_ROW = 3  # words of a shingle
 MOST_SHINGLES = 32  # of a row that are looked for, about; more would make no row clearer
 MOST_ROWS = 32  # training rows of a shingle that are looked at: the first ones
@@ -45,7 +47,7 @@ _NO_HASH, _NO_ROW = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Copied:
+class Copied(JsonRecord):
     """How many rows are copies of training rows."""
 
     rows: int
@@ -59,6 +61,7 @@ class Copied:
         return self.exact + self.near
 
     @property
+    @in_json
     def beyond_usual(self) -> float:
         """The share of rows that are copied: exact copies, and near ones beyond what is usual."""
         if not self.rows:
@@ -68,14 +71,10 @@ class Copied:
         return self.exact / self.rows + (near if near > least else 0.0)
 
     @property
+    @in_json("held_out")
     def is_held_out(self) -> bool:
         """Whether few enough rows are copied for the others to count."""
         return self.beyond_usual <= MOST_COPIED
-
-    def to_json(self) -> dict[str, int | float | bool]:
-        """The counts and what follows from them."""
-        counts = {"rows": self.rows, "exact": self.exact, "near": self.near, "usual": self.usual}
-        return {**counts, "beyond_usual": self.beyond_usual, "held_out": self.is_held_out}
 
     def __str__(self) -> str:
         if not self.number:

@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 import torch
 from torch import nn
@@ -23,7 +22,7 @@ from lmlab.config import Mistake
 from lmlab.inside.theory.cell_jacobians import FLOWS
 from lmlab.inside.theory.gradients import INITIALISATIONS
 from lmlab.layers.recurrent import RecurrentLayer
-from lmlab.records import fields_to_json
+from lmlab.records import JsonRecord, in_json
 
 ROWS, WIDTH, NOISE, RATE = 32, 16, 0.3, 0.5
 LAST = 20  # steps over which the end of a run is averaged
@@ -32,7 +31,7 @@ STARTS = (("xavier", 0.5), ("orthogonal", 1.0), ("he", 2.0))  # gradients that v
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class Training(JsonRecord):
     """One run: bits of each step's batch (a guess is 1), and the norm of the gradient before it was clipped.
 
     It ends early where the loss is no number any more. clip: the norm that a gradient was shortened to; None: it was not.
@@ -46,23 +45,22 @@ class Training:
     gradient_norms: tuple[float, ...]
 
     @property
+    @in_json
     def start(self) -> str:
         """What it began from."""
         return f"{self.init} × {self.scale:g}"
 
     @property
+    @in_json
     def end_bits(self) -> float:
         """The mean over its last steps."""
         return fmean(self.bits[-LAST:])
 
     @property
+    @in_json
     def learned(self) -> bool:
         """Whether it remembers at the end."""
         return self.end_bits < LEARNED
-
-    def to_json(self) -> dict[str, Any]:
-        """Every field, and how it ended."""
-        return {"start": self.start, **fields_to_json(self), "end_bits": self.end_bits, "learned": self.learned}
 
 
 def trainings(

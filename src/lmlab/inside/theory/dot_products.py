@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lmlab.config import Mistake
-from lmlab.records import Document
+from lmlab.records import JsonRecord
 
 BINS = 40  # of the histogram of cosines, from -1 to 1
 NEAR = 0.1  # a cosine as small as this passes for a right angle
@@ -47,7 +47,7 @@ class AtWidth:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DotProducts(Document):
+class DotProducts(JsonRecord):
     """The same at several widths. Entries of queries and keys are normal with this mean and standard deviation."""
 
     keys: int

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -16,7 +15,7 @@ from torch import Generator, Tensor, nn
 from lmlab.config import Mistake, nearest
 from lmlab.inside.theory.cell_jacobians import FLOWS, Flow, Step, norm
 from lmlab.layers.cells import CellState, CellWeights
-from lmlab.records import fields_to_json
+from lmlab.records import JsonRecord, in_json
 
 GONE, WILD = 1e-4, 1e4  # a derivative below this has vanished, one above that has exploded
 FADED = 1e-3  # what is left of a derivative when it has faded to a thousandth
@@ -24,7 +23,7 @@ MOST_WIDTH, MOST_LENGTH = 256, 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Through:
+class Through(JsonRecord):
     """The norm of ∂(last state)/∂(state k steps before) of one cell, for k = 0, 1, …, with what theory says of it.
 
     Norms are spectral: the most that a small change can be stretched. An LSTM's state is h and c together.
@@ -43,30 +42,29 @@ class Through:
     spectral_radius: float  # ρ(U): at rest ‖U^k‖ goes like ρ^k, and is never below it
 
     @property
+    @in_json
     def name(self) -> str:
         """Short, to tell it from the others."""
         bias = "" if self.forget_bias is None else f", forget bias {self.forget_bias:g}"
         return f"{self.cell}, {self.init} × {self.scale:g}{bias}"
 
     @property
+    @in_json("factor_a_step")
     def factor(self) -> float:
         """By which the norm changes in one step, on the average over all of them."""
         return float(self.norms[-1] ** (1 / (len(self.norms) - 1)))
 
     @property
+    @in_json
     def verdict(self) -> str:
         """What has become of the derivative at the far end."""
         return "vanishes" if self.norms[-1] < GONE else "explodes" if self.norms[-1] > WILD else "does not vanish"
 
     @property
+    @in_json
     def steps_to_a_thousandth(self) -> int | None:
         """Steps back after which the norm is below a thousandth for the first time; None: it never is."""
         return next((back for back, size in enumerate(self.norms) if size < FADED), None)
-
-    def to_json(self) -> dict[str, Any]:
-        """Every field, and what follows from them."""
-        follows = {"factor_a_step": self.factor, "steps_to_a_thousandth": self.steps_to_a_thousandth}
-        return {"name": self.name, **fields_to_json(self), **follows, "verdict": self.verdict}
 
 
 def flows(

@@ -14,7 +14,7 @@ from torch import Tensor
 from lmlab.config import Mistake
 from lmlab.layers.attention import split_heads
 from lmlab.layers.positions import rotary_tables, sinusoidal_table
-from lmlab.records import Document
+from lmlab.records import JsonRecord
 
 MOST_WIDTH, MOST_LENGTH = 512, 2000
 
@@ -37,7 +37,7 @@ class Missed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Positions(Document):
+class Positions(JsonRecord):
     """What encodings of position keep of distance.
 
     similarity: PE(n)·PE(n + d) for d = 0, 1, …, which is the same for every n (its largest deviation beside it).

@@ -17,13 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmlab.config import Mistake, checked_seed
-from lmlab.records import fields_to_json
+from lmlab.records import JsonRecord, in_json
 
 Numbers: TypeAlias = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ class Heads:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sandbox:
+class Sandbox(JsonRecord):
     """One head and two under the same keys."""
 
     settings: SandboxSettings
@@ -111,9 +111,11 @@ class Sandbox:
     two: Heads
     score_deviation: float  # of the score of a less that of b, in the one head: exact, whatever the noise
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything, the seed where others have it."""
-        return fields_to_json(self) | {"seed": self.settings.seed}
+    @property
+    @in_json
+    def seed(self) -> int:
+        """The seed of the samples, under the key that other documents have it."""
+        return self.settings.seed
 
 
 def sandbox(settings: SandboxSettings) -> Sandbox:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from lmlab.inside.theory.clipping import Training
 from lmlab.inside.theory.gradients import Through
-from lmlab.records import fields_to_json, to_json
+from lmlab.records import JsonRecord, in_json
 
 MEMORY = 30  # steps over which the network that is trained has to remember
 
@@ -30,7 +29,7 @@ class Ended:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gradients:
+class Gradients(JsonRecord):
     """Norms through time for several weights, and runs of a network that must remember. inputs: their spread."""
 
     width: int
@@ -42,6 +41,7 @@ class Gradients:
     trained_length: int = MEMORY
 
     @property
+    @in_json
     def ended(self) -> list[Ended]:
         """A line for each start, without clipping and with."""
         groups: dict[tuple[str, float | None], list[Training]] = {}
@@ -57,7 +57,3 @@ class Gradients:
             )
             for (start, clip), runs in groups.items()
         ]
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, and how the runs ended."""
-        return fields_to_json(self) | {"ended": to_json(self.ended)}
