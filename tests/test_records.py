@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pytest
 
-from lmlab.records import NOT_IN_JSON, JsonRecord, WrongKey, from_json, in_json, key, to_json
+from lmlab.records import NOT_IN_JSON, JsonRecord, WrongKey, from_json, in_json, json_key, to_json
 
 
 class Way(Enum):
@@ -45,8 +45,8 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Named(JsonRecord):
-    text: str = field(metadata=key("word", old=("title", "name")))
-    bits: float = field(default=0.0, metadata=key(null=math.inf))
+    text: str = field(metadata=json_key("word", old=("title", "name")))
+    bits: float = field(default=0.0, metadata=json_key(null=math.inf))
     picture: str = field(default="", metadata=NOT_IN_JSON)
 
     @property
@@ -66,7 +66,7 @@ class Named(JsonRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class Longer(Named):
-    inside: Point = field(metadata=key(flat=True))
+    inside: Point = field(metadata=json_key(flat=True))
 
     @property
     def length(self) -> int:

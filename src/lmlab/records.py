@@ -7,7 +7,7 @@
     class Line(JsonRecord):
         start: Point
         end: Point
-        label: str = field(metadata=key("name", old=("title",)))  # written as "name"; older files say "title"
+        label: str = field(metadata=json_key("name", old=("title",)))  # written as "name"; older files say "title"
         figure: str = field(default="", metadata=NOT_IN_JSON)
 
         @property
@@ -15,7 +15,7 @@
         def length(self) -> float: ...
 
 JSON has no infinity and no NaN, so null is written for them. What is read for null in a field of type `float` is NaN, or what
-`key(null=...)` says.
+`json_key(null=...)` says.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Key:
     is_written: bool = True
 
 
-def key(
+def json_key(
     name: str | None = None, *, old: Sequence[str] = (), null: float = math.nan, flat: bool = False
 ) -> dict[str, Any]:
     """Return the metadata of a field whose key in JSON differs from its name.

@@ -11,15 +11,15 @@ from typing import Any
 from lmlab import records
 from lmlab.coursework.choosing import SOURCES
 from lmlab.coursework.claim import MEANINGS, Claim, Outcome, Verdict
-from lmlab.records import NOT_IN_JSON, key
+from lmlab.records import NOT_IN_JSON, json_key
 
 
 @dataclass(frozen=True)
 class Entry:
     """A claim that was run."""
 
-    claim: Claim = field(metadata=key(flat=True))
-    outcome: Outcome = field(metadata=key(flat=True))
+    claim: Claim = field(metadata=json_key(flat=True))
+    outcome: Outcome = field(metadata=json_key(flat=True))
     seconds: float = field(metadata=NOT_IN_JSON)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from textwrap import shorten
 from typing import Literal
 
-from lmlab.records import JsonRecord, key
+from lmlab.records import JsonRecord, json_key
 
 Finish = Literal["length", "stop", "end"]  # as many tokens as were allowed; a stop string appeared; the text ended
 
@@ -25,7 +25,7 @@ class Generated(JsonRecord):
     """
 
     text: str
-    ids: tuple[int, ...] = field(metadata=key("tokens"))
+    ids: tuple[int, ...] = field(metadata=json_key("tokens"))
     spellings: tuple[str, ...]
     nats: float
     spelling_nats: float

@@ -18,7 +18,7 @@ from lmlab.inside.openings import Attentive, AttentiveAcross, AttentiveAround
 from lmlab.layers.looking import Looks, Way
 from lmlab.measure.score import device_of, evaluating
 from lmlab.models.registry import model_class, trainable
-from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, key, to_json
+from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, json_key, to_json
 
 if TYPE_CHECKING:
     from lmlab.inside.passage import Passage
@@ -38,14 +38,14 @@ class Layer:
     """
 
     name: str
-    way: Way = field(metadata=key("looks"))
+    way: Way = field(metadata=json_key("looks"))
     asks: tuple[str, ...]
     sees: tuple[str, ...]
     heads: tuple[Head, ...]
     difference: float
     weights_HTC: np.ndarray = field(metadata=NOT_IN_JSON)
-    first_T: np.ndarray = field(metadata=key("first"))
-    begins_T: np.ndarray = field(metadata=key("begins"))
+    first_T: np.ndarray = field(metadata=json_key("first"))
+    begins_T: np.ndarray = field(metadata=json_key("begins"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,7 +13,7 @@ from lmlab.inside.head_cost_units import of_encoder, of_language_model, of_trans
 from lmlab.inside.head_descriptions import Head
 from lmlab.inside.openings import AttentiveAcross, AttentiveAround, Headed
 from lmlab.models.registry import model_class, trainable
-from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, key
+from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, json_key
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -25,7 +25,7 @@ NORMAL_95 = 1.96
 class HeadCost:
     """One head. cost: bits, per what the unit says, that the text costs more without it; error: half of its 95% interval."""
 
-    head: Head = field(metadata=key(flat=True))
+    head: Head = field(metadata=json_key(flat=True))
     cost: float
     error: float
 

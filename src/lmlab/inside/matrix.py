@@ -16,7 +16,7 @@ from lmlab.config import Mistake
 from lmlab.inside.attention import BEGIN, tokens_of
 from lmlab.inside.openings import Unfolding
 from lmlab.measure.score import device_of, evaluating
-from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, key
+from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, json_key
 
 if TYPE_CHECKING:
     from lmlab.inside.passage import Passage
@@ -34,8 +34,8 @@ class AttentionMatrix(JsonRecord):
     layer: int  # from 1, as is the head
     head: int
     inputs: tuple[str, ...]
-    weights_NN: np.ndarray = field(metadata=key("weights"))
-    value_DD: np.ndarray = field(metadata=key("value"))
+    weights_NN: np.ndarray = field(metadata=json_key("weights"))
+    value_DD: np.ndarray = field(metadata=json_key("value"))
     head_width: int = field(metadata=NOT_IN_JSON)
     difference: float
 

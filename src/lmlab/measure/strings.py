@@ -19,7 +19,7 @@ import numpy as np
 from lmlab.config import Mistake
 from lmlab.measure.score import nats_of_tokens
 from lmlab.page.numbers import counted
-from lmlab.records import JsonRecord, in_json, key
+from lmlab.records import JsonRecord, in_json, json_key
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
@@ -40,7 +40,7 @@ class Costs(NamedTuple):
 class ScoredWord(JsonRecord):
     """A word with the white space before it, and the tokens it is made of."""
 
-    text: str = field(metadata=key("word"))
+    text: str = field(metadata=json_key("word"))
     tokens: tuple[Costs, ...]
 
     @property
