@@ -14,10 +14,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {"lmlab": ROOT / "src" / "lmlab", "lmlab_derive": ROOT / "derive" / "src" / "lmlab_derive"}
 TREES = list(SOURCES)
-USERS_OF_THE_CHECKER = {"face", "coursework", "cli"}  # the other rooms of the lab import `lmlab_derive.shared` alone
+USERS_OF_THE_CHECKER = {"coursework", "cli"}  # the other rooms of the lab import `lmlab_derive.shared` alone
 MAY_CITE = (  # the course documents: their claims, the verb that runs them, and the pages about them
     "src/lmlab/coursework/",
-    "src/lmlab/cli/prove.py",
+    "src/lmlab/cli/commands/prove.py",
     "tests/coursework/",
     "tests/golden/",
     "tests/page/test_pages.py",
@@ -148,9 +148,14 @@ def test_only_few_rooms_of_the_lab_import_more_of_the_checker_than_what_is_share
     assert wrong == []
 
 
+def test_only_the_command_line_imports_the_package_itself() -> None:
+    users = {name for name in modules() if room(name) not in ("", "cli") and "lmlab" in imported(name)}
+    assert users <= {"lmlab.comparison.measure_apart"}, "`import lmlab` offers every room, whatever the page allows"
+
+
 def test_no_room_but_the_verbs_imports_the_claims_of_the_course_documents() -> None:
     users = {room(name) for name in modules() if any(room(other) == "coursework" for other in imported(name))}
-    assert users <= {"coursework", "face", "cli"}
+    assert users <= {"coursework", "cli"}
 
 
 def test_the_course_documents_are_cited_where_their_claims_are_and_nowhere_else() -> None:

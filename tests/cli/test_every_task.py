@@ -11,14 +11,14 @@ import pytest
 import torch
 
 from command_line import Lmlab, refused
+from lmlab.cli import commands
 from lmlab.cli.show import progress
-from lmlab.cli.verbs import GROUPS
 from lmlab.learn import loop
 from lmlab.models.registry import KINDS
 from lmlab.tasks.classification import scores
 from lmlab.text import sources, tables
 
-VERBS = {verb for verbs in GROUPS.values() for verb in verbs}
+VERBS = set(commands.names())
 
 PROSE = "The cat sat on the mat, and the dog sat on the cat. A man ran to the sea, and the sea was calm. " * 40
 COUPLES = "".join(f"the w{5 * i % 17} v{7 * i % 23} and " for i in range(300))

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from command_line import Lmlab, done
+from lmlab.cli import commands
 from lmlab.cli.explaining import TOPICS
-from lmlab.cli.verbs import GROUPS
 
-COMMANDS = [[], *([verb] for verbs in GROUPS.values() for verb in verbs)]
+COMMANDS = [[], *([name] for name in commands.names())]
 COMMANDS += [["explain", topic] for topic in TOPICS]
 
 

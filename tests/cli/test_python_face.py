@@ -11,7 +11,7 @@ import pytest
 
 import lmlab
 import lmlab.config
-from lmlab.cli.verbs import FILES, GROUPS
+from lmlab.cli import commands
 
 
 def test_every_call_that_is_offered_can_be_seen_and_called() -> None:
@@ -37,8 +37,10 @@ def test_comparing_in_python_writes_the_page_too(small_text: Path, tmp_path: Pat
 def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> None:
     """--set is settings and --learn is learning in Python; what only concerns printing is not there."""
     several = {"vectors", "machine"}  # functions for one verb
-    names = {verb for verbs in GROUPS.values() for verb in verbs} - several
-    commands = {FILES.get(n, n): importlib.import_module(f"lmlab.cli.{FILES.get(n, n)}").command for n in names}
+    functions = {
+        "evaluate" if name == "eval" else name: importlib.import_module(f"lmlab.cli.commands.{name}").command
+        for name in set(commands.names()) - several
+    }
     # --resume and --from are functions of their own, resume and fine_tune; --config is recipe, which gives the arguments
     only_there = {
         "json",
@@ -58,7 +60,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         "key",
         "files",
     }
-    for verb, command in commands.items():
+    for verb, command in functions.items():
         here = set(inspect.signature(getattr(lmlab, verb)).parameters)
         if verb == "check":  # --grade is a function of its own; --watch is for people at a terminal
             here |= {*inspect.signature(lmlab.grade).parameters, "watch"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Lmlab, done
-from lmlab.cli.verbs import GROUPS
+from lmlab.cli import commands
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = "\n".join(re.findall(r"^```text\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL))
@@ -43,7 +43,7 @@ def shown(start: str) -> str:
 
 
 def test_every_verb_is_named() -> None:
-    verbs = {verb for group in GROUPS.values() for verb in group}
+    verbs = set(commands.names())
     assert verbs - set(re.findall(r"lmlab (\w+)", README)) == set()
     assert all(pieces(printed) for printed in SHOWN.values())
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lmlab.cli.prove import run_prove
+from lmlab.cli.commands.prove import run_prove
 from lmlab.coursework import Book, Outcome, claims, run, to_json
 from lmlab.coursework.claim import answered, conditional, exact, ill_posed, judged, measured, readable, together
 from lmlab.coursework.sheet import put

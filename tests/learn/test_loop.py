@@ -29,6 +29,7 @@ from lmlab.learn.onlookers import Silent
 from lmlab.learn.prepare import prepare
 from lmlab.learn.prepared import PreparedLearner
 from lmlab.learn.request import TrainingRequest
+from lmlab.learn.run import Run
 from lmlab.learn.sums import Sums
 from lmlab.models import gpt
 from lmlab.models.gpt import GPT
@@ -40,7 +41,7 @@ FEW = {"rows": 8}  # of a batch: what is tested here does not need more
 NO_ATTENTION_IN_C = why_not(attention_in_c.SOURCE, shared=True)
 
 
-def run_gpt(text: Path, out: Path, steps: int = 30, **kwargs: object) -> lmlab.face.Run:
+def run_gpt(text: Path, out: Path, steps: int = 30, **kwargs: object) -> Run:
     return lmlab.train("gpt", text, out=out, budget=f"{steps}steps", settings=SETTINGS, **{"learning": FEW} | kwargs)
 
 

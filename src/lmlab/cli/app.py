@@ -1,4 +1,4 @@
-"""The command line. A verb's module, and everything heavy, is imported only when the verb runs."""
+"""The command line. A command's file, and everything heavy, is imported when the command is used."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from lmlab.cli.commands import Commands
 from lmlab.cli.errors import Interrupted, end_with, fail, nobody_reads, refuse_a_folder_that_is_gone
 from lmlab.config import Caution, Note
 from lmlab.disk.files import can_be_written, temporary_folder
@@ -31,7 +32,19 @@ def _heard() -> Iterator[None]:
 
 
 class _Verbs(help.Verbs):
-    """The verbs, on which Ctrl-C ends in an error with words."""
+    """The commands, each imported when it is used; Ctrl-C ends them in an error with words."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.commands = Commands()  # type: ignore[assignment]  # no command is added to it
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names, without importing the commands."""
+        return list(self.commands)
+
+    def in_order(self) -> list[tuple[str, Any]]:
+        """Return the commands in the order of the help."""
+        return Commands().by_section()
 
     def make_context(self, *given: Any, **named: Any) -> Any:
         with _heard():
@@ -67,10 +80,7 @@ def bare(
 
 @cache
 def command_line() -> Any:
-    """Every verb with its options, as click knows commands. Once: reading all signatures takes a tenth of a second."""
-    from lmlab.cli import verbs
-
-    verbs.register(app)
+    """Return the whole command line, as click knows commands."""
     return typer.main.get_command(app)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TextIO
 
 import typer
 
+import lmlab
 from lmlab.cli import completion
 from lmlab.config import Budget, Caution, Mistake, Note, checked_seed
 from lmlab.learn.run_folder import required_record_file
@@ -183,9 +184,8 @@ def given_texts(texts: list[str] | None, wanted: str) -> list[str]:
 
 def opened(folder: Path) -> TrainedRun:
     """The run in a folder; if it was stopped before its end, whoever uses its weights is told so, on stderr."""
-    from lmlab.face import load
 
-    run = load(folder)
+    run = lmlab.load(folder)
     if run.caution:
         warnings.warn(run.caution, Caution, stacklevel=2)
     return run

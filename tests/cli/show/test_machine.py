@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lmlab.cli import machine
+from lmlab.cli.commands import machine
 from lmlab.hardware.kept_figures import Device, Found, Rate
 from lmlab.hardware.report import Choice, Kept, MachineReport
 

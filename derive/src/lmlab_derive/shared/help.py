@@ -56,10 +56,14 @@ class Verbs(typer.core.TyperGroup):
             name_values(command)
             refuse_empty_paths(command)
 
+    def in_order(self) -> list[tuple[str, Any]]:
+        """Return names and commands in the order of the help: that in which they are registered."""
+        return list(self.commands.items())
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """A section for each group, in the order in which the verbs are registered."""
+        """Write a section for each group of commands."""
         sections: dict[str, list[tuple[str, str]]] = {}
-        for name, command in self.commands.items():
+        for name, command in self.in_order():
             about = command.get_short_help_str(limit=1000)
             sections.setdefault(str(getattr(command, "rich_help_panel", "Verbs")), []).append((name, about))
         longest = max(map(len, self.commands), default=0)

@@ -7,11 +7,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import typer
 import typer.core
 
+from lmlab.cli.build import build_command
 from lmlab.config import Mistake
-from lmlab_derive.shared.help import CONTEXT, name_values, print_so_far, refuse_empty_paths
+from lmlab_derive.shared.help import print_so_far
 
 TOPICS = dict.fromkeys(("attention", "gates", "heads", "matrix", "search"), "inside")
 TOPICS |= dict.fromkeys(("gradients", "positions", "dot-products", "sandbox"), "theory")  # each in this module
@@ -19,12 +19,7 @@ TOPICS |= dict.fromkeys(("gradients", "positions", "dot-products", "sandbox"), "
 
 def topic(name: str) -> Any:
     """The command of a topic, as click knows commands."""
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=CONTEXT)
-    alone.command(name)(getattr(import_module(f"{__name__}.{TOPICS[name]}"), name.replace("-", "_")))
-    command = typer.main.get_command(alone)
-    name_values(command)
-    refuse_empty_paths(command)
-    return command
+    return build_command(name, getattr(import_module(f"{__name__}.{TOPICS[name]}"), name.replace("-", "_")))
 
 
 class WithTopics(typer.core.TyperCommand):

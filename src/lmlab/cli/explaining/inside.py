@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import lmlab
 from lmlab.cli import options
 
 OWN_TEXT = "a piece of its own test part"  # what is read where none is given
@@ -37,10 +38,9 @@ def attention(
 
     Example: lmlab explain attention runs/gpt "What say you, my lord?" --html heads.html
     """
-    from lmlab import face
     from lmlab.cli.show.inside import print_attention
 
-    found = face.explain_attention(
+    found = lmlab.explain_attention(
         options.opened(run), text, to=to, target=target, device=device, html=html, svg=svg, command=options.as_typed()
     )
     options.answer(json, found, print_attention, html)
@@ -58,10 +58,11 @@ def gates(
 
     Example: lmlab explain gates runs/lstm "What say you, my lord?" --html gates.html
     """
-    from lmlab import face
     from lmlab.cli.show.inside import print_gates
 
-    found = face.explain_gates(options.opened(run), text, device=device, html=html, svg=svg, command=options.as_typed())
+    found = lmlab.explain_gates(
+        options.opened(run), text, device=device, html=html, svg=svg, command=options.as_typed()
+    )
     options.answer(json, found, print_gates, html)
 
 
@@ -82,10 +83,11 @@ def heads(
 
     Example: lmlab explain heads runs/gpt --html heads.html
     """
-    from lmlab import face
     from lmlab.cli.show.inside import print_heads
 
-    found = face.explain_heads(options.opened(run), text, device=device, html=html, svg=svg, command=options.as_typed())
+    found = lmlab.explain_heads(
+        options.opened(run), text, device=device, html=html, svg=svg, command=options.as_typed()
+    )
     options.answer(json, found, print_heads)
 
 
@@ -103,11 +105,10 @@ def matrix(
 
     Example: lmlab explain matrix runs/gpt "To be" --layer 2 --head 1 --html matrix.html
     """
-    from lmlab import face
     from lmlab.cli.show.inside import print_matrix
 
     opened = options.opened(run)
-    found = face.explain_matrix(
+    found = lmlab.explain_matrix(
         opened, text, layer=layer, head=head, device=device, html=html, svg=svg, command=options.as_typed()
     )
     options.answer(json, found, print_matrix)
@@ -127,11 +128,10 @@ def search(
 
     Example: lmlab explain search runs/gpt "My lord" --tokens 6 --html tree.html
     """
-    from lmlab import face
     from lmlab.cli.show.inside import print_search
 
     opened = options.opened(run)
-    found = face.explain_search(
+    found = lmlab.explain_search(
         opened, prompt, tokens=tokens, beam=beam, device=device, html=html, svg=svg, command=options.as_typed()
     )
     options.answer(json, found, print_search)

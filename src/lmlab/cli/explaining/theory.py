@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import lmlab
 from lmlab.cli import options
 
 
@@ -30,10 +31,9 @@ def gradients(
 
     Example: lmlab explain gradients --html gradients.html
     """
-    from lmlab import face
     from lmlab.cli.show.theory import print_gradients
 
-    found = face.explain_gradients(
+    found = lmlab.explain_gradients(
         cells=options.words(cells),
         scales=options.numbers(scales, "scales"),
         inits=options.words(inits),
@@ -66,10 +66,9 @@ def positions(
 
     Example: lmlab explain positions --html positions.html
     """
-    from lmlab import face
     from lmlab.cli.show.theory import print_positions
 
-    found = face.explain_positions(
+    found = lmlab.explain_positions(
         width=width, length=length, offset=offset, seed=seed, html=html, svg=svg, command=options.as_typed()
     )
     options.answer(json, found, print_positions, html, svg)
@@ -90,10 +89,9 @@ def dot_products(
 
     Example: lmlab explain dot-products --html dot-products.html
     """
-    from lmlab import face
     from lmlab.cli.show.theory import print_dot_products
 
-    found = face.explain_dot_products(
+    found = lmlab.explain_dot_products(
         widths=options.whole_numbers(widths, "widths"),
         keys=keys,
         mean=mean,
@@ -128,10 +126,9 @@ def sandbox(
 
     Example: lmlab explain sandbox --html sandbox.html
     """
-    from lmlab import face
     from lmlab.cli.show.theory import print_sandbox
 
-    found = face.explain_sandbox(
+    found = lmlab.explain_sandbox(
         keys=keys,
         query_a=query_a,
         query_b=query_b,

@@ -1,0 +1,50 @@
+"""`lmlab classify`: labels for texts, or the mistakes of a classifier explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import lmlab
+from lmlab.cli import options
+from lmlab.cli.commands import Section
+from lmlab.config import Mistake
+
+SECTION: Section = "Other tasks"
+
+
+def command(
+    run: options.Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts to label; - reads lines of standard input.")] = None,
+    errors: Annotated[int | None, typer.Option(min=1, help="Instead: so many of its mistakes, explained.")] = None,
+    part: Annotated[str, typer.Option(help="Where the mistakes are looked for: train, valid or test.")] = "test",
+    html: Annotated[Path | None, typer.Option(help="A page of the mistakes.")] = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Say what a classifier takes texts for, or explain its mistakes.
+
+    Example: lmlab classify runs/dan-reviews "not bad at all"
+    """
+    from lmlab.tasks.classification import show
+
+    opened = options.opened(run)
+    if errors is not None:
+        if texts:
+            raise Mistake(
+                "{errors} are looked for in the run's own data; leave the texts out",
+                code="errors-beside-texts",
+                errors=errors,
+            )
+        found = lmlab.mistakes(opened, number=errors, part=part, device=device, html=html)
+        options.answer(json, found, show.print_mistakes, part, html)
+        return
+    if html is not None:
+        raise Mistake(
+            "{html} is a page of mistakes: it needs {errors}", code="html-without-errors", html=None, errors=5
+        )
+    wanted = options.given_texts(texts, 'give texts to label, such as: lmlab classify RUN "not bad at all"')
+    labels = lmlab.classify(opened, wanted, device=device)
+    options.answer(json, labels, show.print_labels)

@@ -1,0 +1,32 @@
+"""`lmlab combine`: two words as one vector, and what lies near it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import lmlab
+from lmlab.cli import options
+from lmlab.cli.commands import Section
+
+SECTION: Section = "Other tasks"
+
+
+def command(
+    run: options.Run,
+    words: Annotated[list[str], typer.Argument(help="Two words, or more two by two.")],
+    number: Annotated[int, typer.Option(min=1, help="How many neighbours to show.")] = 10,
+    out: Annotated[Path | None, typer.Option(help="A picture (.svg) or page (.html) of where the pairs lie.")] = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Combine two words into one vector: its label, and the pairs of the training text that lie nearest.
+
+    Example: lmlab combine runs/pairs new york
+    """
+    from lmlab.tasks.word_pairs.show import print_combinations
+
+    found = lmlab.combine(options.opened(run), words, number=number, out=out, device=device)
+    options.answer(json, found, print_combinations, out)

@@ -1,0 +1,185 @@
+"""`lmlab compare`: every model on one text, ranked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import lmlab
+from lmlab.cli import options
+from lmlab.cli.commands import Section
+from lmlab.config import Mistake, named_once, parse_settings
+from lmlab.hardware.memory import keep_memory
+from lmlab.learn.interrupt import exit_code
+from lmlab.learn.settings import parse_learning
+from lmlab.models import registry
+from lmlab.models.registry import model_class
+
+SECTION: Section = "Compare"
+
+
+def command(
+    text: options.Text = "sotu",
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Wall-clock time for everything, from when the text is read: 90s, 5m, 1h.", show_default="5m"
+        ),
+    ] = None,
+    each: Annotated[
+        str | None,
+        typer.Option(help="Instead of a budget: what every learned model has, such as 2m or 300steps."),
+    ] = None,
+    shares: Annotated[
+        list[str],
+        typer.Option(help="A model that trains longer or shorter than the others, such as gpt=3. May be repeated."),
+    ] = [],  # noqa: B006 (typer copies it)
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the comparison; the same folder again goes on.",
+            show_default="runs/compare-TEXT; -2, -3 … where that holds another",
+        ),
+    ] = None,
+    models: Annotated[str | None, typer.Option(help="Which models, separated by commas.", show_default="all")] = None,
+    tokenizers: Annotated[
+        str, typer.Option(help="Which tokenizers, separated by commas; models are crossed with them.")
+    ] = "char",
+    split: options.Split = options.DEFAULT_SPLIT,
+    split_by: options.SplitBy = "auto",
+    valid: options.Valid = None,
+    test: options.Test = None,
+    settings: Annotated[
+        list[str], typer.Option("--set", help="A setting of one model, as model.key=value. May be repeated.")
+    ] = [],  # noqa: B006 (typer copies it)
+    learning: Annotated[
+        list[str],
+        typer.Option(
+            "--learn",
+            help="A setting of training, as model.key=value, or key=value for all that learn. May be repeated.",
+        ),
+    ] = [],  # noqa: B006
+    seed: options.Seed = 0,
+    seeds: Annotated[
+        int, typer.Option(help="How often each learned model is trained; the budget is shared by all of these runs.")
+    ] = 1,
+    executor: Annotated[
+        str,
+        typer.Option(
+            help="Where models are trained: here or, with --each in steps or tokens, processes:N or ray:ADDRESS."
+        ),
+    ] = "here",
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Compare every kind of language model on one text: a ranked table and an HTML report.
+
+    A model that fails is shown with the reason beside the others; the exit code is 1 only if all of them do.
+
+    Example: lmlab compare mytext.txt --budget 5m
+    """
+    keep_memory()
+    chosen = None if models is None else options.words(models)
+    if chosen == []:
+        raise Mistake(
+            f"{{models}} names no model; there are: {', '.join(registry.ladder())}", code="no-models", models=None
+        )
+    for name in chosen or ():
+        options.check_model_name(name)
+    options.check_text(text)
+    parts = options.parse_split(split, valid, test)
+    from lmlab.cli.show.comparison import LiveTable, print_comparison
+    from lmlab.comparison.folder import kept_in
+
+    with LiveTable() as watch:
+        comparison = lmlab.compare(
+            text,
+            out=out,
+            budget=budget,
+            each=each,
+            shares=_shares_by_model(shares),
+            models=chosen,
+            tokenizers=[t.strip() for t in tokenizers.split(",") if t.strip()],
+            split=parts,
+            split_by=split_by,
+            valid=valid,
+            test=test,
+            seed=seed,
+            seeds=seeds,
+            settings=_settings_by_model(settings),
+            learning=_learning_by_model(learning, chosen or registry.ladder()),
+            device=device,
+            executor=executor,
+            watch=watch,
+            command=options.as_typed(),
+        )
+    if json:
+        document = comparison.to_json()
+        for entry in document["entries"]:
+            entry.pop("excerpt", None)  # thousands of tokens; the details have them
+        details = comparison.report.with_name("comparison.json")
+        options.print_json(document | {"report": str(comparison.report), "details": str(details)})
+    else:
+        print_comparison(comparison.findings)
+        print(f"Report: {comparison.report.resolve()}")
+    if all(entry.status == "failed" for entry in comparison.entries):
+        print("lmlab: every model failed; the report says how", file=sys.stderr)
+        raise typer.Exit(1)
+    if comparison.stopped:
+        print(f"lmlab: stopped; {kept_in(comparison.report.parent)}", file=sys.stderr)
+        raise typer.Exit(exit_code())
+
+
+def _shares_by_model(assignments: list[str]) -> dict[str, float]:
+    """Read shares such as gpt=3, or several with commas between them."""
+    found: dict[str, float] = {}
+    for assignment in (a.strip() for given in assignments for a in given.split(",")):
+        model, _, number = assignment.rpartition("=")
+        options.check_model_name(model.strip() or assignment)
+        try:
+            found[model.strip()] = float(number)
+        except ValueError:
+            message = f"{{shares}} is a model and a number above 0, such as gpt=3; got {assignment!r}"
+            raise Mistake(message, code="shares-not-understood", shares=None) from None
+    return found
+
+
+def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:
+    """Read model.key=value settings, typed by each model's config."""
+    found: dict[str, dict[str, object]] = {}
+    for assignment in named_once(assignments):
+        model, dot, rest = _divided(assignment)
+        if not dot:
+            raise Mistake(
+                f"{{settings}} here is model.key=value, such as gpt.layers=2; got {assignment!r}",
+                code="model-setting-not-understood",
+                settings=None,
+            )
+        found.setdefault(model, {}).update(parse_settings(model_class(model).Config, [rest], model))
+    return found
+
+
+def _learning_by_model(assignments: list[str], models: Sequence[str]) -> dict[str, dict[str, object]]:
+    """Read settings of training: of one model as model.key=value, of all that learn as key=value."""
+    found: dict[str, dict[str, object]] = {}
+    for assignment in named_once(assignments):
+        model, dot, rest = _divided(assignment)
+        learn = [name for name in models if registry.kind_of(name).way is registry.Way.LEARNS]
+        if not dot and not learn:
+            counted = f"{{learning}} is of models that learn, and none of these does: {', '.join(models)}"
+            raise Mistake(f"{counted}; leave it out", code="learning-of-a-counting-model", learning=None)
+        for name in [model] if dot else learn:
+            options.check_model_name(name)
+            found.setdefault(name, {}).update(parse_learning([rest]))
+    return found
+
+
+def _divided(assignment: str) -> tuple[str, str, str]:
+    """The model, the dot, and key=value; the name of a model that was brought along holds dots of its own."""
+    named, equals, value = assignment.partition("=")
+    model, dot, key = named.rpartition(".")
+    return model, dot, key + equals + value

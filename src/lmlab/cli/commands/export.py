@@ -1,0 +1,36 @@
+"""`lmlab export`: a trained model in a form that other tools read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import lmlab
+from lmlab.cli import options
+from lmlab.cli.commands import Section
+
+SECTION: Section = "Use a trained model"
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="The folder of a trained n-gram model.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The ARPA file to write; - is standard output.")],
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    """Write an n-gram model as an ARPA file, which KenLM, SRILM and others read with the same log-probabilities.
+
+    Tokens are written as they are; white space inside one, as in a character model, as \\x20 and the like.
+
+    Example: lmlab export runs/ngram -o model.arpa
+    """
+    with options.output(out, json) as (target, told):
+        found = lmlab.export(run, out=target, force=force)
+    if json:
+        options.print_json(vars(found))
+    else:
+        first, *longer = (f"{count:,} of order {k}" for k, count in enumerate(found.ngrams, start=1))
+        orders = ", ".join([f"{first} (special symbols such as <s> included)", *longer])
+        print(f"{out}: {found.bytes:,} bytes, n-grams: {orders}", file=told)

@@ -1,0 +1,199 @@
+"""`lmlab generate`: text from a trained model, streamed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from json import dumps, loads
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import lmlab
+from lmlab.cli import options
+from lmlab.cli.commands import Section
+from lmlab.config import Mistake
+from lmlab.page.raw_bytes import say_what_bytes_are
+from lmlab_derive.shared.plain import visible
+
+if TYPE_CHECKING:
+    from lmlab.decode import Generated
+
+SECTION: Section = "Use a trained model"
+
+
+def command(
+    run: options.Run,
+    prompt: Annotated[str | None, typer.Option(help="What the text begins with.")] = None,
+    prompt_file: Annotated[
+        str | None, typer.Option(help="A file with what the text begins with; - is standard input.")
+    ] = None,
+    prompts: Annotated[
+        str | None,
+        typer.Option(
+            help='A file with a prompt on every line, as JSON: "text" or {"prompt": "text"}, perhaps with an "id", which'
+            " --json gives back; - is standard input."
+        ),
+    ] = None,
+    interactive: Annotated[
+        bool, typer.Option("--interactive", "-i", help="A prompt that stays: texts, /retry, /more, /temperature 0.7.")
+    ] = False,
+    method: Annotated[str, typer.Option(help="sample, greedy, beam or, for tiny vocabularies, exhaustive.")] = "sample",
+    tokens: Annotated[int, typer.Option(help="At most so many tokens.")] = 200,
+    temperature: Annotated[float, typer.Option(help="Below 1 safer, above 1 wilder, 0 greedy.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option(help="Only the k likeliest tokens.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Only the likeliest tokens that together have this mass.")] = None,
+    min_p: Annotated[float | None, typer.Option(help="Only tokens at least this likely relative to the best.")] = None,
+    beam: Annotated[int, typer.Option(help="Width of the beam.")] = 4,
+    best: Annotated[int, typer.Option(help="How many of the beam's results to show.")] = 1,
+    length_penalty: Annotated[float, typer.Option(help="Exponent of length normalisation in beam search.")] = 1.0,
+    stop: Annotated[list[str], typer.Option(help="Stop where this string would begin. May be repeated.")] = [],  # noqa: B006
+    samples: Annotated[int, typer.Option(help="How many texts to draw.")] = 1,
+    seed: options.Seed = 0,
+    precision: Annotated[
+        str, typer.Option(help="Of the weights while writing: float32, or bf16, which is faster on a GPU.")
+    ] = "float32",
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Generate text from a trained model, once, for many prompts side by side, or in a conversation."""
+    given = {"prompt": prompt, "prompt_file": prompt_file, "prompts": prompts}
+    if len(both := [name for name, value in given.items() if value is not None]) > 1:
+        raise Mistake(
+            f"{{{both[0]}}} and {{{both[1]}}} both say how the text begins; leave one out",
+            code="two-prompts",
+            **dict.fromkeys(both),
+        )
+    prompt = prompt or ("" if prompt_file is None else _read(prompt_file))
+
+    chosen: dict[str, Any] = {"method": method, "temperature": temperature, "top_k": top_k, "top_p": top_p}
+    chosen |= {"min_p": min_p, "length_penalty": length_penalty, "stop": tuple(stop), "seed": seed}
+    if interactive:
+        if json or prompt or prompts is not None or samples > 1 or best > 1 or precision != "float32":
+            raise Mistake(
+                "{interactive} asks for prompts itself and shows one text each; leave the rest out",
+                code="interactive-beside-prompt",
+                interactive=True,
+            )
+        from lmlab.cli.interactive import converse
+        from lmlab.decode.conversation import Conversation
+
+        chosen |= {"max_tokens": tokens, "beam_width": beam}
+        opened = lmlab.load(run)
+        conversation = Conversation(opened.load(device), opened.tokenizer, **chosen)
+        if opened.caution:  # not when all is said, as elsewhere
+            print(f"lmlab: {opened.caution}", file=sys.stderr)
+        converse(conversation)
+        return
+    chosen |= {"tokens": tokens, "beam": beam, "best": best, "samples": samples}
+    chosen |= {"precision": precision, "device": device}
+    if prompts is not None:
+        many = read_prompts(prompts)
+        _show_many(many, lmlab.generate_many(options.opened(run), [each.prompt for each in many], **chosen), json)
+        return
+    writer = _Writer(prompt)
+    streamed = samples == best == 1 and method != "beam" and not json
+    results = lmlab.generate(options.opened(run), prompt, **chosen, watch=writer if streamed else None)
+    if json:
+        options.print_json([result.to_json() for result in results])
+        return
+    if streamed:
+        print(_shown(writer.before))
+    else:
+        for number, result in enumerate(results, start=1):
+            if len(results) > 1:
+                print(f"--- {number} · {result.nats:.2f} nats ---")
+            print(_shown(prompt + result.text))
+    say_what_bytes_are(result.text for result in results)
+
+
+def _read(file: str) -> str:
+    """The prompt in a file; the line break that ends the file is the editor's."""
+    try:
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return content.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
+    except (FileNotFoundError, IsADirectoryError):
+        raise Mistake(
+            f"there is no file {file}; name one with what the text begins with, or - for standard input",
+            code="prompt-file-not-found",
+        ) from None
+    except UnicodeDecodeError as error:
+        raise Mistake(
+            f"{file} is not UTF-8 at byte {error.start}; give text in UTF-8", code="prompt-file-not-utf8"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A line of a file of prompts. id: what its owner calls it, whatever that is; None: nothing."""
+
+    prompt: str
+    id: Any = None
+
+    def named(self) -> dict[str, Any]:
+        """What stands before its results, as JSON."""
+        return {"prompt": self.prompt} if self.id is None else {"prompt": self.prompt, "id": self.id}
+
+
+def read_prompts(file: str) -> list[Prompt]:
+    """The prompts in a file of JSON lines; empty lines are passed over."""
+    prompts, where = [], "standard input" if file == "-" else file
+    for number, line in enumerate(_read(file).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = loads(line)
+            dumps(value, allow_nan=False)  # what is no JSON by itself, such as NaN, could not be given back
+        except (ValueError, RecursionError):
+            value = None
+        keys = {"prompt": value} if isinstance(value, str) else value
+        if not isinstance(keys, dict) or not isinstance(keys.get("prompt"), str):
+            raise Mistake(
+                f"line {number} of {where} is no prompt; on every line write JSON:"
+                ' "text", quotation marks included, or {"prompt": "text"}',
+                code="prompt-line-not-json",
+            )
+        _refuse_other_keys(keys, f"line {number} of {where}")
+        prompts.append(Prompt(**keys))
+    if not prompts:
+        raise Mistake(f"{where} holds no prompt; write one on every line, as JSON", code="prompt-file-empty")
+    return prompts
+
+
+def _refuse_other_keys(line: Mapping[str, object], where: str) -> None:
+    """A Mistake for what would have no effect beside a prompt, such as an option, well spelled or not."""
+    if other := next((key for key in line if key not in ("prompt", "id")), None):
+        keys = 'a line has "prompt" and perhaps "id", and options are of the command, for all lines'
+        raise Mistake(f"{where} has {other!r} beside its prompt; {keys}: leave it out", code="prompt-line-unknown-key")
+
+
+def _show_many(prompts: Sequence[Prompt], results: Sequence[Sequence[Generated]], json: bool) -> None:
+    """Every prompt with what follows it, or as JSON with its results."""
+    together = list(zip(prompts, results, strict=True))
+    if json:
+        options.print_json([{**asked.named(), "results": [r.to_json() for r in found]} for asked, found in together])
+        return
+    for number, (asked, found) in enumerate(together, start=1):
+        for result in found:
+            print(f"--- {number} · {result.nats:.2f} nats ---")
+            print(_shown(asked.prompt + result.text))
+    say_what_bytes_are(result.text for found in results for result in found)
+
+
+def _shown(text: str) -> str:
+    """On a terminal no control characters; a file gets what was generated."""
+    return visible(text) if sys.stdout.isatty() else text
+
+
+class _Writer:
+    """Writes the prompt and what follows it, as it comes; nothing before the first piece is there."""
+
+    def __init__(self, prompt: str) -> None:
+        self.before = prompt  # what is still to be written before the next piece
+
+    def __call__(self, piece: str) -> None:
+        sys.stdout.write(_shown(self.before + piece))
+        sys.stdout.flush()
+        self.before = ""

@@ -1,0 +1,43 @@
+"""`lmlab latent`: texts from places of a latent space."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import lmlab
+from lmlab.cli import options
+from lmlab.cli.commands import Section
+
+SECTION: Section = "Other tasks"
+
+
+def command(
+    run: options.Run,
+    first: Annotated[str | None, typer.Argument(help="A sentence to begin from.", show_default="none")] = None,
+    second: Annotated[str | None, typer.Argument(help="A sentence to go to.", show_default="none")] = None,
+    number: Annotated[int, typer.Option(help="How many texts.")] = 5,
+    tokens: Annotated[int | None, typer.Option(help="Tokens of each.", show_default="a segment")] = None,
+    temperature: Annotated[float, typer.Option(help="Below 1: nearer to the likeliest.")] = 1.0,
+    greedy: Annotated[
+        bool | None,
+        typer.Option("--greedy/--draw", help="The likeliest token, or one drawn.", show_default="greedy between two"),
+    ] = None,
+    svg: Annotated[Path | None, typer.Option(help="Also draw how the bound falls with more draws.")] = None,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Write from a latent variable: drawn, near a sentence, or on the way from one sentence to another.
+
+    Example: lmlab latent runs/variational-sotu "We are at peace." "We are at war."
+    """
+    from lmlab.tasks.latent.show import print_written
+
+    found = lmlab.latent(
+        options.opened(run), first, second, number=number, tokens=tokens, temperature=temperature, greedy=greedy,
+        svg=svg, seed=seed, device=device,
+    )  # fmt: skip
+    options.answer(json, found, print_written, svg)

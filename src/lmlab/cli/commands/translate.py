@@ -1,0 +1,42 @@
+"""`lmlab translate`: texts in other languages."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import lmlab
+from lmlab.cli import options
+from lmlab.cli.commands import Section
+
+SECTION: Section = "Other tasks"
+
+
+def command(
+    run: options.Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts; - reads lines of standard input.")] = None,
+    to: Annotated[
+        str | None, typer.Option(help="The languages, such as fr,de.", show_default="all that it knows")
+    ] = None,
+    beam: Annotated[int, typer.Option(min=1, help="Translations kept side by side while searching; 1 is greedy.")] = 5,
+    best: Annotated[int, typer.Option(min=1, help="How many translations of each text.")] = 1,
+    length_penalty: Annotated[
+        float, typer.Option(help="Ranked by log p / tokens^this: 0 favours short ones, 1 takes the mean.")
+    ] = 1.0,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Translate texts; each is read once, however many languages it is to become.
+
+    Example: lmlab translate runs/translator-numbers "half past seven in the morning" --to fr,de
+    """
+    from lmlab.tasks.translation import show
+
+    opened = options.opened(run)
+    wanted = options.given_texts(texts, 'give texts to translate, such as: lmlab translate RUN "a text"')
+    languages = None if to is None else [language.strip() for language in to.split(",")]
+    found = lmlab.translate(
+        opened, wanted, languages, beam=beam, best=best, length_penalty=length_penalty, device=device
+    )
+    options.answer(json, found, show.print_translations)

@@ -1,0 +1,1 @@
+"""Verbs of Python that need several rooms: one file each."""

@@ -1,0 +1,86 @@
+"""`lmlab.evaluate`: how well a trained model does what it was trained for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmlab.config import Mistake, checked_seed
+from lmlab.models.registry import Role, kind_of
+
+if TYPE_CHECKING:
+    from lmlab.learn.run import Run
+    from lmlab.measure import Result
+    from lmlab.results import OtherResult
+    from lmlab.text.files_and_folders import Text
+
+
+def evaluate(
+    run: Run | str | Path,
+    text: Text | None = None,
+    *,
+    part: str | None = None,
+    seed: int = 0,
+    level: float = 0.95,
+    device: str = "auto",
+    against: Run | str | Path | None = None,
+    watch: Callable[[str, int, int], None] | None = None,
+) -> Result | OtherResult:
+    """Measure a trained model on a text: bits per byte, with an interval and a certificate.
+
+    A model of another task is measured as its task is, such as by accuracy, beside something simpler.
+
+    Args:
+        run: the run, or its folder.
+        text: a text that is scored whole; None: `part` of the run's own corpus.
+        part: "train", "valid" or "test" (None: "test").
+        seed: of the sample that the certificate checks.
+        level: of the confidence interval.
+        device: "auto", "cpu", "cuda" or "mps".
+        against: for a translator, another translator's run to compare it with, sentence by sentence.
+        watch: for a language model, called with the step ("tokenise", "walk", "score"), how much is done, and of how much.
+    """
+    if part not in (None, "train", "valid", "test"):
+        raise Mistake(f"{{part}} is train, valid or test; got {part!r}", code="part-unknown", part=None)
+    if text is not None and part is not None:
+        raise Mistake(
+            "{part} is of the run's own corpus; another text is scored whole: leave one out",
+            code="part-beside-text",
+            part=part,
+        )
+    seed = checked_seed(seed)
+    from lmlab.comparison.measure_apart import needs_to_be_apart
+    from lmlab.comparison.measure_run import measure_run
+    from lmlab.hardware.threads import fastest_threads
+    from lmlab.learn.run import opened
+    from lmlab.text.corpus import read
+    from lmlab.text.parts import Part
+
+    run = opened(run)
+    kind = None if needs_to_be_apart(run.record.model.name, {}) else kind_of(run.record.model.name)
+    if against is not None and (kind is None or kind.role is not Role.TRANSLATOR):
+        raise Mistake(
+            "{against} is for translators; others are told apart by: lmlab compare",
+            code="against-without-translator",
+            against=None,
+        )
+    if kind is not None and kind.task is not None:  # code of others is not loaded here: `measure_run` sees to it
+        beside: dict[str, Any] = {} if against is None else {"against": against}
+        return kind.task.measure(run, text, part=part or "test", seed=seed, device=device, **beside)
+    if text is None:
+        part = part or "test"
+        name, chosen = run.corpus.called(part), run.corpus.parts[part]
+        if not chosen.bytes:
+            raise Mistake(
+                f"the {part} part of {name} is empty; choose another {{part}}, or name a text",
+                code="part-empty",
+                part=None,
+            )
+    else:
+        corpus = read(text, split=(100, 0, 0))
+        name, chosen = corpus.name, Part("whole", corpus.train.documents)
+    with fastest_threads():
+        found = measure_run(run, chosen, name=name, seed=seed, level=level, device=device, progress=watch)
+    return replace(found, notes=(run.caution, *found.notes)) if run.caution else found

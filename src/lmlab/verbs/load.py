@@ -1,0 +1,12 @@
+"""`lmlab.load`: a trained run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lmlab.learn.run import Run, load_run
+
+
+def load(folder: str | Path) -> Run:
+    """Open the run in a folder."""
+    return load_run(folder)

@@ -1,0 +1,27 @@
+"""`lmlab.score`: the bits of strings under a trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import overload
+
+from lmlab.learn.run import Run, opened
+from lmlab.measure.strings import ScoredText, ScoredTexts, score_texts
+
+
+@overload
+def score(run: Run | str | Path, texts: str, *, device: str = ...) -> ScoredText: ...  # type: ignore[overload-overlap]
+@overload
+def score(run: Run | str | Path, texts: Sequence[str], *, device: str = ...) -> ScoredTexts: ...
+def score(run: Run | str | Path, texts: str | Sequence[str], *, device: str = "auto") -> ScoredText | ScoredTexts:
+    """Score strings under a trained model, token by token and word by word.
+
+    Each string is a text of its own: it begins without history, and its end costs nothing.
+
+    Returns:
+        One `ScoredText` for a string, a sequence of them for a sequence.
+    """
+    run = opened(run)
+    found = score_texts(run.load(device), run.tokenizer, [texts] if isinstance(texts, str) else texts)
+    return found[0] if isinstance(texts, str) else found
