@@ -121,6 +121,12 @@ def test_a_key_of_older_documents_is_read() -> None:
     assert from_json(Named, {"title": "old", "word": "new"}).text == "new"
 
 
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    found = from_json(Line, {**through_json(Line((Point(1.0), Point(2)), (), {}, None)), "listed": [3.0]}).listed
+    assert found == [3]
+    assert isinstance(found[0], int)
+
+
 def test_arrays_are_lists() -> None:
     import numpy as np
 

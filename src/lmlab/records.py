@@ -229,6 +229,8 @@ def _read_plain(hint: Any, value: Any, where: str, about: _Key) -> Any:
         return value
     if hint is float and value is None:
         return about.null
+    if hint is int and isinstance(value, float) and value.is_integer():
+        return int(value)  # JSON has one kind of number, and other tools write 1.0 for 1
     if hint in (int, float):
         return _checked(value, isinstance(value, int | hint) and not isinstance(value, bool), where)
     if hint is Path or (isinstance(hint, type) and issubclass(hint, enum.Enum)):
