@@ -132,9 +132,6 @@ class JsonRecord:
         return fields_to_json(self)
 
 
-Document = JsonRecord
-
-
 @functools.cache
 def _keys(cls: Any) -> dict[str, _Key]:
     """Return the key of every attribute that is written."""

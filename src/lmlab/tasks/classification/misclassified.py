@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lmlab.models.families.labelling import TextClassifier
-from lmlab.records import Document
+from lmlab.records import JsonRecord
 from lmlab.tasks.classification.data import Encoded
 from lmlab.tasks.classification.scores import log_odds
 from lmlab.text.tokenizers import Tokenizer
@@ -32,7 +32,7 @@ class Contribution:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation(Document):
+class Explanation(JsonRecord):
     """One text and why it was taken for what it is not."""
 
     example: int  # its number in the part

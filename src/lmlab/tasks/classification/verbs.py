@@ -11,7 +11,7 @@ import numpy as np
 from lmlab.config import Mistake, texts_of
 from lmlab.learn.run import Run, opened
 from lmlab.models.registry import Role, kind_of
-from lmlab.records import Document
+from lmlab.records import JsonRecord
 from lmlab.tasks.classification.data import Encoded, encoded
 from lmlab.tasks.classification.measure import model_of
 from lmlab.tasks.classification.misclassified import Explanation, explain, probabilities_of
@@ -21,7 +21,7 @@ from lmlab_derive.shared.html import refuse_names, write
 
 
 @dataclass(frozen=True, kw_only=True)
-class Label(Document):
+class Label(JsonRecord):
     """What a classifier says of a text. p: the probability of each class."""
 
     text: str

@@ -25,6 +25,7 @@ from lmlab.measure.interval import interval
 from lmlab.measure.near_copies import held_out
 from lmlab.models.registry import Role, kind_of
 from lmlab.models.variational import Posterior, Variational
+from lmlab.records import in_json
 from lmlab.results import OtherResult
 from lmlab.text.corpus import read
 from lmlab.text.parts import Part
@@ -50,13 +51,10 @@ class LatentResult(OtherResult):
     blind: float  # bits per byte where z is drawn from the prior: what the text costs if z tells nothing of it
 
     @property
+    @in_json("bits_per_byte_at_most")
     def bits_per_byte(self) -> float:
         """The tighter bound."""
         return self.tightened.estimate
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return {"bits_per_byte_at_most": self.bits_per_byte, **super().to_json()}
 
 
 class Bounded(LanguageModel):

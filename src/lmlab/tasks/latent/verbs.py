@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lmlab.config import Mistake, checked_seed
 from lmlab.learn.run import Run, opened
-from lmlab.records import Document
+from lmlab.records import JsonRecord
 from lmlab.tasks.latent.generating import read, written
 from lmlab.tasks.latent.measure import model_of
 from lmlab.tasks.latent.picture import draws_picture
@@ -18,7 +18,7 @@ from lmlab_derive.shared.html import refuse_names, write
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written(Document):
+class Written(JsonRecord):
     """A text and the place it was written from. share: of the way from the first sentence to the second; None: drawn."""
 
     text: str

@@ -13,7 +13,7 @@ import torch
 
 from lmlab.config import Mistake, texts_of
 from lmlab.learn.run import Run, opened
-from lmlab.records import Document
+from lmlab.records import JsonRecord
 from lmlab.tasks.masked.measure import encoder_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filled(Document):
+class Filled(JsonRecord):
     """A text with blanks, and the text with all of them filled.
 
     wholes: the likeliest ways to fill all blanks that a beam found. The surest blank is filled first, and the others are

@@ -19,6 +19,7 @@ import numpy as np
 from lmlab.config import Mistake
 from lmlab.measure import Certificate
 from lmlab.measure.row_intervals import of_quotient, over_rows
+from lmlab.records import in_json
 from lmlab.results import Figure, OtherResult
 from lmlab.text.near_rows import Copied
 
@@ -82,9 +83,11 @@ class TranslationResult(OtherResult):
         """Of the certificate."""
         return tuple(self.certificate.failures)
 
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return {**super().to_json(), "certified": self.certificate.passed}
+    @property
+    @in_json
+    def certified(self) -> bool:
+        """Whether every check of the certificate passed."""
+        return self.certificate.passed
 
 
 def has_sacrebleu() -> bool:

@@ -11,12 +11,12 @@ from lmlab.decode import as_verbs_call_them
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.models.translator import Translator
-from lmlab.records import Document
+from lmlab.records import JsonRecord
 from lmlab.tasks.translation.decoding import translations
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translated(Document):
+class Translated(JsonRecord):
     """A text in another language. nats: -log p of it given the text, its end included. score: what the search ranks by."""
 
     text: str

@@ -13,14 +13,14 @@ from lmlab.config import Mistake, an, nearest
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.models.autoencoder import Autoencoder
-from lmlab.records import Document
+from lmlab.records import JsonRecord
 from lmlab.tasks.word_pairs.data import data_of_run, has_vector
 from lmlab.tasks.word_vectors.space import Neighbour, WordVectors
 from lmlab.tasks.word_vectors.verbs import word_map
 
 
 @dataclass(frozen=True, kw_only=True)
-class Combination(Document):
+class Combination(JsonRecord):
     """Two words as one. p: the probability of each label; parent: its numbers; neighbours: pairs of the training part."""
 
     words: tuple[str, str]

@@ -9,7 +9,7 @@ import numpy as np
 
 from lmlab.config import Mistake
 from lmlab.page.figures import drawing, name_points, series_colour, svg
-from lmlab.records import Document
+from lmlab.records import JsonRecord
 from lmlab.tasks.word_vectors.space import WordVectors
 
 AROUND = 6  # neighbours of each word on a map
@@ -17,7 +17,7 @@ FREQUENT = 60  # words, where none are named
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place(Document):
+class Place(JsonRecord):
     """A word on the map. group: the word whose neighbour it is, itself for that word; empty where none was named."""
 
     word: str

@@ -14,14 +14,14 @@ from lmlab.disk.files import free_file
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
 from lmlab.models.glove import GloVe
-from lmlab.records import Document
+from lmlab.records import JsonRecord
 from lmlab.text.vectors import read_all_vectors, write_vectors
 
 COMPARED = 50_000  # words with which a misspelt one is compared whatever their first letter
 
 
 @dataclass(frozen=True, kw_only=True)
-class Neighbour(Document):
+class Neighbour(JsonRecord):
     """A word and the cosine of its angle to what was asked for, from -1 to 1."""
 
     word: str
