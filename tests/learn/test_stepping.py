@@ -168,7 +168,7 @@ def test_a_model_that_looks_at_numbers_is_trained_without_recording_and_that_is_
 def test_with_time_enough_compiled_steps_are_tried_and_the_faster_ones_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = trainer("feedforward", "captured", tmp_path)
+    one = trainer("gpt", "captured", tmp_path)
     one.config = dataclasses.replace(one.config, budget=Budget(seconds=1e4))
     before = [t.detach().clone() for t in (*one.optimizer.parameters.values(), *one.optimizer.slots.values())]
     timed: list[float] = []
