@@ -16,6 +16,7 @@ from command_line import Lmlab, refused
 from lmlab.config import Mistake
 from lmlab.disk import locks
 from lmlab.hardware import kept_figures
+from mistakes import mistake
 
 
 @contextmanager
@@ -46,6 +47,15 @@ def test_who_comes_second_gets_one_line_and_writes_nothing(lmlab: Lmlab, small_t
     assert "in out; wait for it" in err.splitlines()[-1]
     assert [path.name for path in Path("out").iterdir()] == [locks.LOCK]
     assert lmlab(*verb, "--out", "out")[0] == 0
+
+
+def test_processes_of_one_training_work_under_the_lock_of_their_writer(tmp_path: Path) -> None:
+    busy = Mistake("another process works here", code="run-folder-busy")
+    with somebody_in(str(tmp_path)):
+        with locks.locked(tmp_path, busy, writer=False):
+            pass
+        with mistake("run-folder-busy"), locks.locked(tmp_path, busy):
+            pass
 
 
 def test_a_sweep_does_not_settle_in_a_run_a_comparison_or_a_file(lmlab: Lmlab, small_text: Path) -> None:

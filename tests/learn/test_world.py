@@ -241,7 +241,7 @@ def interrupt_the_writer(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     monkeypatch.setattr(loop, "interruptible", interruptible)
 
 
-@pytest.mark.parametrize("model", ["gpt", "lstm"])
+@pytest.mark.parametrize("model", ["gpt", pytest.param("lstm", marks=pytest.mark.slow)])
 def test_a_checkpoint_of_four_processes_is_resumed_by_two_and_by_one(
     model: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

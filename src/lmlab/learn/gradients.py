@@ -45,7 +45,8 @@ def sum_over_processes(parameters: Collection[Tensor], loss: Loss, world: World)
     for p, read_V in zip(tables, read, strict=True):
         rows_R = read_V.nonzero()[:, 0]
         grad_RX = _gradient(p)[rows_R]
-        p.grad = torch.sparse_coo_tensor(rows_R[None], grad_RX, p.shape, is_coalesced=True, check_invariants=False)
+        with torch.sparse.check_sparse_tensor_invariants(False):  # torch warns where nobody says whether to check
+            p.grad = torch.sparse_coo_tensor(rows_R[None], grad_RX, p.shape, is_coalesced=True)
 
 
 def join_rows(parameters: Collection[Tensor]) -> None:
