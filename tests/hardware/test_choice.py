@@ -50,5 +50,5 @@ def test_what_names_no_device_is_refused(device: str) -> None:
 
 @pytest.mark.usefixtures("two_gpus")
 def test_a_gpu_that_is_not_there_is_refused() -> None:
-    with mistake("device-not-there"):
+    with mistake("gpu-not-there"):
         choose_device("cuda:2")

@@ -101,7 +101,7 @@ def _gpu(index: str) -> torch.device:
     if index and int(index) >= count:
         raise Mistake(
             f"this torch sees {count} CUDA device{'s' * (count > 1)}, numbered from 0; got {{device}}",
-            code="device-not-there",
+            code="gpu-not-there",
             device=f"cuda:{index}",
         )
     if not index and not local_rank.isdecimal():
