@@ -134,7 +134,7 @@ def test_a_mean_of_means_is_noticed(text: Path, tmp_path: Path, monkeypatch: pyt
         return honest(self, micro_batches, own * self.world.size)
 
     monkeypatch.setattr(Trainer, "_step", step)
-    with pytest.raises(AssertionError, match=r"mismatched|comparison failed|not close"):
+    with pytest.raises(AssertionError, match=r"failed|not close"):
         compare("gpt", 2, text, tmp_path)
 
 
@@ -147,7 +147,7 @@ def test_gradients_that_are_not_added_up_are_noticed(
         world.sum([loss.total])
 
     monkeypatch.setattr(stepping, "sum_over_processes", sum_of_losses)
-    with pytest.raises(AssertionError, match=r"mismatched|comparison failed|not close"):
+    with pytest.raises(AssertionError, match=r"failed|not close"):
         compare("lstm", 2, text, tmp_path)
 
 
