@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmlab.measure.certificate import Certificate, Check
 from lmlab.measure.near_copies import HeldOut
 from lmlab.records import JsonRecord
-from lmlab.text.plain_words import are_words
 
 NOT_RECORDED = HeldOut(verdict="unknown", copied=None, detail="")  # older comparisons do not say
 
@@ -57,25 +55,3 @@ class ResultDocument(JsonRecord):
     model: Mapping[str, Any]
     data: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-    @property
-    def perplexity_per_word(self) -> float | None:
-        """Perplexity per word, spelling included; None where it is infinite, or the text has no spaces between words."""
-        return self.perplexity.get("word") if are_words(self.characters, self.words) else None
-
-    @property
-    def parameters(self) -> int:
-        """The number of parameters of the model."""
-        return int(self.model["parameters"])
-
-    @property
-    def checks(self) -> list[Check]:
-        """Every check of the certificate."""
-        return [
-            Check(name, passed, self.certificate_details.get(name, "")) for name, passed in self.certificate.items()
-        ]
-
-    @property
-    def outcome(self) -> str:
-        """The outcome of all checks in words."""
-        return Certificate(tuple(self.checks), {}).verdict
