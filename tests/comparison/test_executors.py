@@ -50,3 +50,18 @@ def test_an_executor_is_named_with_what_it_needs() -> None:
             executor_of(spec)
     with mistake("executor-unknown", "here"):
         executor_of("her")
+
+
+class Elsewhere(Backwards):
+    """Planted: its machines write their records where nobody reads them."""
+
+    def run(self, tasks: Sequence[Task], work: Callable[[Task], Outcome]) -> Iterator[Outcome]:
+        return (Outcome(task=task) for task in tasks)
+
+
+def test_an_executor_that_leaves_no_records_is_not_asked_for_ever(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
+    with mistake("comparison-without-records", "train left no record"):
+        lab.compare(small_text, models=["bag"], each="5steps", executor="elsewhere", out=tmp_path / "c", device="cpu")

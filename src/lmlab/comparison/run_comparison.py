@@ -29,7 +29,7 @@ from lmlab.comparison.seed_variance import SeedVariance
 from lmlab.comparison.summarize import order, summarize
 from lmlab.comparison.time_shares import LEAST_S, MIXING, TimePlan
 from lmlab.comparison.work import Outcome, Task, attempt
-from lmlab.config import Budget, in_one_line
+from lmlab.config import Budget, Mistake, in_one_line
 from lmlab.hardware.choice import choose_device
 from lmlab.hardware.threads import fastest_threads
 from lmlab.measure.interval import units_of
@@ -106,8 +106,17 @@ class ComparisonRun:
         while True:
             try:
                 self._look_for_overlap()
-                while (step := next_step(self._state)) is not None:
+                state = self._state
+                while (step := next_step(state)) is not None:
                     self._do(step)
+                    before, state = state, self._state
+                    if state == before:  # else the same step would come for ever
+                        raise Mistake(
+                            f"to {step.what} left no record in {self.folder.path}; every machine of {{executor}}"
+                            " must see this folder",
+                            code="comparison-without-records",
+                            executor=None,
+                        )
                 return not self.hurry
             except KeyboardInterrupt:
                 if self.hurry or self.measuring:
