@@ -20,6 +20,7 @@ from lmlab.cli.show.comparison import LiveTable
 from lmlab.config import Mistake, texts_of
 from lmlab.disk import files, locks
 from lmlab.inside.passage import passage
+from lmlab.learn.run_advice import require_trained, weights_warning
 from lmlab.text.tokenizers import train_tokenizer
 from mistakes import mistake
 
@@ -220,7 +221,7 @@ def test_a_budget_that_ends_before_the_first_step_is_no_success(lmlab: Lmlab, sm
     assert "untrained: the budget ended before the first step" in Path("run/page.html").read_text()
     assert "note: run has learned nothing: the budget ended" in lmlab("eval", "run")[1]
     with pytest.raises(lab.Mistake, match="untrained: the budget ended"):
-        run.that_learned()
+        require_trained(run)
     assert lmlab("train", "--resume", "--out", "run", "--budget", "+3steps")[0] == 0
     assert (lab.load("run").status, lab.load("run").learned_nothing) == ("finished", False)
     code, _, err = lmlab("train", "--resume", "--out", "run", "--budget", "+0.0000001s")
@@ -239,7 +240,7 @@ def test_weights_that_were_good_before_it_diverged_are_kept_and_said(lmlab: Lmla
     assert f"note: {said}" in lmlab("eval", "two")[1]  # also who looks at it another day
     assert said in lmlab("generate", "two", "--tokens", 5)[2]
     assert said in lab.load("two")._repr_html_()
-    assert lab.load("one").caution == ""
+    assert weights_warning(lab.load("one")) == ""
 
 
 def test_event_files_need_a_folder_and_write_nothing_over_a_file(

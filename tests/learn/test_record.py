@@ -15,6 +15,7 @@ import lmlab
 from interrupts import InterruptAt
 from lmlab.disk import files
 from lmlab.learn import loop
+from lmlab.learn.run_files import write_record
 from mistakes import mistake
 
 SETTINGS = {"context": 2, "embedding_width": 4, "width": 8, "dropout": 0.0}
@@ -126,7 +127,7 @@ def test_a_kill_before_the_new_record_leaves_the_old_one(stopped: Path, monkeypa
         files.write_atomically(path, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr("lmlab.learn.run.write_atomically", killed)
+        patch.setattr("lmlab.learn.run_files.write_atomically", killed)
         with pytest.raises(KeyboardInterrupt):
             lmlab.resume(stopped)
     assert (stopped / "config.json").read_bytes() == before
@@ -138,7 +139,7 @@ def test_a_kill_between_both_records_leaves_a_run_that_the_new_one_speaks_for(
     stopped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("lmlab.learn.run.drop_old_record", lambda folder: None)
+        patch.setattr("lmlab.learn.run_files.drop_old_record", lambda folder: None)
         lmlab.resume(stopped)
     assert (stopped / "config.json").exists()
     assert lmlab.load(stopped).status == "finished"
@@ -155,7 +156,7 @@ def test_a_hugging_face_folder_is_named_as_what_it_is(tmp_path: Path) -> None:
 def test_a_config_of_hugging_face_beside_a_run_stays(small_text: Path, tmp_path: Path) -> None:
     run = lmlab.train("bag", small_text, out=tmp_path / "run")
     (run.folder / "config.json").write_text('{"model_type": "gpt2"}')
-    run.write_record()
+    write_record(run)
     assert lmlab.load(run.folder).record == run.record
     assert (run.folder / "config.json").read_text() == '{"model_type": "gpt2"}'
 

@@ -18,6 +18,7 @@ import typer
 import lmlab
 from lmlab.cli import completion
 from lmlab.config import Budget, Caution, Mistake, Note, checked_seed
+from lmlab.learn.run_advice import weights_warning
 from lmlab.learn.run_folder import required_record_file
 from lmlab.models.registry import kind_of, trainable_kind
 
@@ -186,8 +187,8 @@ def opened(folder: Path) -> TrainedRun:
     """The run in a folder; if it was stopped before its end, whoever uses its weights is told so, on stderr."""
 
     run = lmlab.load(folder)
-    if run.caution:
-        warnings.warn(run.caution, Caution, stacklevel=2)
+    if warning := weights_warning(run):
+        warnings.warn(warning, Caution, stacklevel=2)
     return run
 
 

@@ -25,6 +25,7 @@ from lmlab.learn.going_on import resume
 from lmlab.learn.onlookers import Watch
 from lmlab.learn.pace import Timings
 from lmlab.learn.run import Run
+from lmlab.learn.run_advice import require_trained
 from lmlab.learn.train import train
 from lmlab.measure import Spread, score_part
 from lmlab.measure.counted import count_within
@@ -89,7 +90,7 @@ class Shared:
 
 def trained_record(run: Run, *, seconds: float, peak_memory_bytes: int = 0) -> TrainedEntry:
     """The record of a run that came to its end; a Mistake where it has learned nothing."""
-    result, sha256 = run.that_learned().record.result, run.record.model.sha256
+    result, sha256 = require_trained(run).record.result, run.record.model.sha256
     assert sha256 is not None, "a run that came to its end has weights"
     said = str(result.undertrained or result.on_calibration or result.message)
     return TrainedEntry(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lmlab.config import Mistake
 from lmlab.disk.files import free_file
+from lmlab.learn.run_advice import how_to_resume
 
 if TYPE_CHECKING:
     from lmlab.compression.compress_files import Coded, Compressed
@@ -70,7 +71,7 @@ def _loaded(run: Run | str | Path, device: str) -> Run:
     run = opened(run)
     if run.status == "unfinished":
         raise Mistake(
-            f"{run.folder} is unfinished, and its weights will change; finish it first: {run.how_to_go_on}",
+            f"{run.folder} is unfinished, and its weights will change; finish it first: {how_to_resume(run.folder)}",
             code="export-unfinished",
         )
     run.load(device)

@@ -19,6 +19,8 @@ from lmlab.learn.onlookers import Watch
 from lmlab.learn.planning import left_after_planning, rehearsed
 from lmlab.learn.record import Result
 from lmlab.learn.run import Run
+from lmlab.learn.run_advice import what_is_kept
+from lmlab.learn.run_files import finish_run, write_record
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
 from lmlab.learn.undertrained import UNTOLD, Undertrained, too_short_to_tell, undertrained
@@ -55,7 +57,7 @@ def count(run: Run, fit: Callable[[], CountModel], tokens: int) -> Run:
         started = time.perf_counter()
         fitted = fit()
         result = Result(status="finished", seconds=time.perf_counter() - started, tokens=tokens)
-        run.finish(fitted, dataclasses.asdict(fitted.config), result)
+        finish_run(run, fitted, dataclasses.asdict(fitted.config), result)
     return run
 
 
@@ -80,7 +82,7 @@ def saying_what_is_kept(run: Run) -> Iterator[None]:
     except Stopped:
         raise
     except KeyboardInterrupt:
-        raise Stopped(run.what_is_kept) from None
+        raise Stopped(what_is_kept(run)) from None
 
 
 def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch) -> None:
@@ -90,7 +92,7 @@ def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: 
     if training.plan is not None and training.plan.machine is not None and training.plan.kernels is None:
         training = dataclasses.replace(training, plan=rehearsed(training.plan, trainer))
         run.record = dataclasses.replace(run.record, training=training)
-        run.write_record()
+        write_record(run)
     outcome = trainer.run(None if training.plan is None else training.plan.kernels)
     watch.say(f"{run.record.model.name}: {outcome.message}")
     if outcome.status == "interrupted":
@@ -108,7 +110,7 @@ def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: 
         undertrained=_undertrained(run, task, config) if outcome.status == "finished" else None,
         calibrated=outcome.calibrated,
     )
-    run.finish(model, dataclasses.asdict(model.config), result)
+    finish_run(run, model, dataclasses.asdict(model.config), result)
     if result.on_calibration:
         watch.say(f"{run.record.model.name}: {result.on_calibration}")
     if result.undertrained is not None:

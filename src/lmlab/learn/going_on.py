@@ -16,7 +16,9 @@ from lmlab.learn.prepare import prepare, reads_plain_text
 from lmlab.learn.rebuilding import refuse_unknown_sizes
 from lmlab.learn.record import Result
 from lmlab.learn.request import TrainingRequest
-from lmlab.learn.run import Run, free_folder, load_run, opened
+from lmlab.learn.run import Run, load_run, opened
+from lmlab.learn.run_advice import how_to_resume
+from lmlab.learn.run_files import free_folder, write_record
 from lmlab.models.registry import Kind, Way, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus
 from lmlab.text.files_and_folders import Text
@@ -137,7 +139,9 @@ def _refuse_as_a_beginning(run: Run, kind: Kind) -> None:
             f"{run.folder} holds {an(name)}, which counts; count both texts together instead", code="weights-of-counts"
         )
     if run.status == "unfinished":
-        raise Mistake(f"{run.folder} is unfinished; finish it first: {run.how_to_go_on}", code="run-unfinished")
+        raise Mistake(
+            f"{run.folder} is unfinished; finish it first: {how_to_resume(run.folder)}", code="run-unfinished"
+        )
 
 
 def _more(budget: str | Budget) -> Budget:
@@ -167,7 +171,7 @@ def _extend(run: Run, more: Budget) -> None:
             asked, budget=str(more), plan=_of_more(asked.plan), lineage=(*asked.lineage, ancestor_of(run, None))
         )
     run.record = replace(record, training=asked, result=Result())
-    run.write_record()
+    write_record(run)
 
 
 def _of_more(plan: ExecutionPlan | None) -> ExecutionPlan | None:

@@ -17,7 +17,9 @@ from lmlab.learn.fit import stream_folder
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.next_token import NextToken
 from lmlab.learn.record import Ingredient, Model, Record, Result, Training
-from lmlab.learn.run import Run, create_run, opened, refuse_if_taken
+from lmlab.learn.run import Run, opened
+from lmlab.learn.run_advice import what_is_kept
+from lmlab.learn.run_files import create_run, finish_run, refuse_if_taken
 from lmlab.models._mix_fit import Fitted, Heard, fit_weights
 from lmlab.models.mix import Mix
 from lmlab.page.numbers import counted
@@ -94,9 +96,9 @@ def mix(
     )
     with interruptible() as interrupted:  # a mix that is written is written whole
         made = create_run(out, record, first.tokenizer, texts)
-        made.finish(model, dataclasses.asdict(model.config), result)
+        finish_run(made, model, dataclasses.asdict(model.config), result)
     if interrupted():
-        raise Stopped(made.what_is_kept)
+        raise Stopped(what_is_kept(made))
     return made
 
 

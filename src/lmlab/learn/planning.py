@@ -15,6 +15,7 @@ from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Watch
 from lmlab.learn.pace import MOST_PLANNING, Speed
 from lmlab.learn.run import Run
+from lmlab.learn.run_files import write_record
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
 
@@ -74,7 +75,7 @@ def keep_plan(run: Run, plan: ExecutionPlan | None, watch: Watch) -> None:
             " bit-identical to a run that stays on one machine"
         )
     run.record = replace(run.record, training=replace(training, plan=plan, earlier_plans=earlier))
-    run.write_record()
+    write_record(run)
 
 
 def is_of_another_machine(plan: ExecutionPlan | None, hardware: Hardware) -> bool:

@@ -17,7 +17,8 @@ from lmlab.learn.pace import Speed
 from lmlab.learn.planning import is_of_another_machine, keep_plan, plan_for
 from lmlab.learn.record import Inputs, Model, Record, Training
 from lmlab.learn.request import TrainingRequest
-from lmlab.learn.run import Run, create_run
+from lmlab.learn.run import Run
+from lmlab.learn.run_files import create_run
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
 from lmlab.text.fingerprint import Fingerprint

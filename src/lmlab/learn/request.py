@@ -15,7 +15,8 @@ from lmlab.learn.onlookers import Silent, Watch
 from lmlab.learn.pace import Timings
 from lmlab.learn.planning import hardware_of_plan, loop_of_plan
 from lmlab.learn.record import Training
-from lmlab.learn.run import Run, refuse_if_taken
+from lmlab.learn.run import Run
+from lmlab.learn.run_files import refuse_if_taken
 from lmlab.learn.settings import TrainConfig, refuse_windows, training_config
 from lmlab.models.registry import model_class
 from lmlab.text.files_and_folders import Text

@@ -1,46 +1,31 @@
-"""A run on disk.
+"""A run on disk: its record, and what its files hold.
 
     RUN/ run.json  model.safetensors  tokenizer.json  [spelling.json]  metrics.jsonl  loss.svg  state/  README.md
          recipe.toml  samples.jsonl  page.html  training_text.safetensors (its fingerprint)
 
-Files are written under another name, flushed and renamed, so that a kill at any moment leaves the last good one. Only
-metrics.jsonl grows by lines: a resumed run cuts it back to its checkpoint. Of what a model is, run.json is written
-last and holds the hash of the weights: a run is either whole or recognisably not.
-
-A run of format 1 or 2 has config.json instead of run.json. It is only read until its record is written again: then run.json
-takes its place, and config.json goes.
+Files are written under another name, flushed and renamed (`run_files.py`), so that a kill at any moment leaves the last good
+one. Only metrics.jsonl and samples.jsonl grow by lines: a resumed run cuts them back to its checkpoint. run.json is written
+after the weights and holds their hash: a run is either whole or recognisably not.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmlab.config import Mistake
-from lmlab.disk.files import (
-    as_typed,
-    can_be_written,
-    drop_unfinished,
-    made_folder,
-    taken_by_a_file,
-    write_atomically,
-)
 from lmlab.disk.locks import locked
-from lmlab.identity import parameter_count
-from lmlab.learn import recipe
-from lmlab.learn.fingerprint_files import fingerprint_file, fingerprints_in
+from lmlab.learn.fingerprint_files import fingerprints_in
 from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
-from lmlab.learn.record import FORMATS, Record, Result
+from lmlab.learn.record import FORMATS, Record
 from lmlab.learn.record_types import WrongKey
-from lmlab.learn.run_folder import RECORD, drop_old_record, record_file, required_record_file
-from lmlab.models.registry import file_name
-from lmlab.text.corpus import stem
+from lmlab.learn.run_advice import how_to_resume
+from lmlab.learn.run_folder import required_record_file
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,34 +42,16 @@ class Run:
 
     def __init__(self, folder: Path, record: Record) -> None:
         self.folder, self.record = folder, record
-        self._was_checked = False  # whether the hash of the weights was looked at a moment ago
+        self._was_checked = False  # whether the hash of the weights was compared a moment ago
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, {self.record.model.name}, {self.status})"
 
     def _repr_html_(self) -> str:
-        """The run in a notebook: what it is, and its curve."""
-        from lmlab.learn.curve_figures import loss_curve
-        from lmlab.page import numbers
-        from lmlab.page.notebook import panel
+        """Show the run in a notebook."""
+        from lmlab.learn.run_page import notebook_panel
 
-        record, result = self.record, self.record.result
-        facts = {
-            "text": f"{record.inputs.corpus['name']} in {record.inputs.tokenizer} tokens",
-            "settings": ", ".join(f"{key}={value}" for key, value in record.model.config.items()),
-            "budget": record.training.budget,
-            "folder": str(self.folder),
-        }
-        if record.model.parameters is not None:
-            facts["parameters"] = f"{record.model.parameters:,}"
-        if result.steps is not None:
-            facts["learned"] = f"{result.steps:,} steps, {result.tokens:,} tokens, {result.seconds:.0f} s"
-        if result.training_flops is not None:
-            facts["FLOPs"] = numbers.short(result.training_flops)
-        # what counts has no curve, nor has what diverged before it was validated
-        curve = self.metrics and loss_curve(self.metrics, record.model.name, self.unit, record.training.went_on_at)
-        said = self.caution or str(result.undertrained or "")
-        return panel(f"{record.model.name}, {self.status}", facts, curve or "", said)
+        return notebook_panel(self)
 
     @property
     def status(self) -> str:
@@ -92,10 +59,17 @@ class Run:
         return self.record.result.status
 
     @property
-    def training_flops(self) -> float | None:
-        """Operations of its training, by its model's formula; None: there is none, or it was fitted by counting.
+    def learned_nothing(self) -> bool:
+        """Whether it ended without a step, or with the fresh weights it began with."""
+        result = self.record.result
+        diverged = result.status == "diverged" and not result.best_step and not self.record.training.lineage
+        return diverged or result.steps == 0  # older versions called such a run finished
 
-        A run of a time when this was not written down is taken to have had batches of the usual length.
+    @property
+    def training_flops(self) -> float | None:
+        """Operations of its training, by its model's formula; None: there is no formula, or it was fitted by counting.
+
+        A record of an older version lacks the number. Its batches are taken to have had the usual length.
         """
         from lmlab.interface import Learner
 
@@ -121,7 +95,7 @@ class Run:
 
     @cached_property
     def saved(self) -> Saved:
-        """What was trained, its weights checked against their recorded hash."""
+        """The trained model, whatever its task; its weights are checked against their recorded hash."""
         from safetensors import SafetensorError
 
         from lmlab.learn.rebuilding import rebuilt
@@ -135,8 +109,36 @@ class Run:
             ) from None
         return rebuilt(self.folder, self.record, vocab_size, tensors)
 
+    @property
+    def model(self) -> LanguageModel:
+        """The trained model, if it is a language model; else a Mistake."""
+        from lmlab.interface import LanguageModel
+
+        if not isinstance(self.saved, LanguageModel):
+            raise Mistake(
+                f"{self.folder} holds a model of the kind {self.record.model.name}, which is no language model",
+                code="run-is-no-language-model",
+            )
+        return self.saved
+
+    def load(self, device: str = "auto") -> LanguageModel:
+        """Return the model on a device (auto: on a GPU if there is one); models that count stay where they are."""
+        from torch.nn import Module
+
+        from lmlab.hardware.choice import choose_device
+
+        place, model = choose_device(device), self.model
+        return model.to(place) if isinstance(model, Module) else model
+
+    def load_again(self, device: str = "auto") -> LanguageModel:
+        """Return another copy of the model from disk, which has seen nothing that the one in memory has seen."""
+        again = Run(self.folder, self.record)
+        again._was_checked = "saved" in vars(self)
+        again.tokenizer = self.tokenizer  # which sees no rows
+        return again.load(device)
+
     def weights(self) -> Mapping[str, Tensor]:
-        """The weights; of a run that was stopped the best so far, or the last where nothing was validated yet."""
+        """Return the weights; of a run that was stopped the best so far, or the last where nothing was validated yet."""
         from safetensors.torch import load, load_file
 
         if self.status == "unfinished" and self.checkpoint.exists():
@@ -146,7 +148,7 @@ class Run:
             return groups["weights" if progress.best_nats is None else "best"]
         if self.status == "unfinished" and self.record.training.earlier is None:
             raise Mistake(
-                f"{self.folder} has learned nothing yet; train it first: {self.how_to_go_on}",
+                f"{self.folder} has learned nothing yet; train it first: {how_to_resume(self.folder)}",
                 code="nothing-learned-yet",
             )
         try:
@@ -165,96 +167,19 @@ class Run:
         return load(content)
 
     @property
-    def checkpoint(self) -> Path:
-        """What a run that was stopped goes on from."""
-        return self.folder / "state" / "checkpoint.safetensors"
-
-    @property
-    def how_to_go_on(self) -> str:
-        """The command for it."""
-        return f"lmlab train --resume --out {as_typed(self.folder)}"
-
-    @property
-    def what_is_kept(self) -> str:
-        """Of a training that was stopped, and what to do next."""
-        if self.status != "unfinished":
-            return f"{self.folder} had come to its end and is saved: {self.how_to_use()}"
-        kept = "is kept up to its last checkpoint" if self.checkpoint.exists() else "has learned nothing yet"
-        return f"{self.folder} {kept}; go on with: {self.how_to_go_on}"
-
-    @property
-    def learned_nothing(self) -> bool:
-        """Whether it came to its end without a step, or with the weights it began with, which nobody had trained."""
-        result = self.record.result
-        diverged = result.status == "diverged" and not result.best_step and not self.record.training.lineage
-        return diverged or result.steps == 0  # which runs of a time when they were called finished say too
-
-    def that_learned(self) -> Run:
-        """This run. A Mistake where it has learned nothing: such weights are no measure of a kind of model."""
-        if self.learned_nothing:
-            raise Mistake(f"{self.status}: {self.record.result.message}", code="nothing-learned")
-        return self
-
-    @property
-    def caution(self) -> str:
-        """What whoever uses the weights should know; nothing where the run came to a good end."""
-        if self.learned_nothing:
-            return f"{self.folder} has learned nothing: {self.record.result.message}"
-        if self.status == "diverged":
-            return f"{self.folder} diverged before its time was up: {self.record.result.message}"
-        if self.status != "unfinished":
-            return ""
-        from lmlab.learn.checkpoint import read_progress
-
-        progress = read_progress(self.checkpoint)
-        step = ""
-        if progress is not None:
-            step = f", of step {progress.steps if progress.best_nats is None else progress.best_step}"
-        return f"{self.folder} is unfinished: these are its best weights so far{step}; go on with: {self.how_to_go_on}"
-
-    @property
-    def model(self) -> LanguageModel:
-        """What was trained, where that is a language model."""
-        from lmlab.interface import LanguageModel
-
-        if not isinstance(self.saved, LanguageModel):
-            raise Mistake(
-                f"{self.folder} holds a model of the kind {self.record.model.name}, which is no language model",
-                code="run-is-no-language-model",
-            )
-        return self.saved
-
-    def load(self, device: str = "auto") -> LanguageModel:
-        """The model where it is wanted (auto: on a GPU if there is one); models that count stay where they are."""
-        from torch.nn import Module
-
-        from lmlab.hardware.choice import choose_device
-
-        place, model = choose_device(device), self.model
-        return model.to(place) if isinstance(model, Module) else model
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """No other process trains in it meanwhile; Mistake where one does."""
-        with locked(self.folder, _busy(self.folder), again=True):
-            yield
-
-    def load_again(self, device: str = "auto") -> LanguageModel:
-        """The model as it is on disk, in another copy: what the one in memory has seen, it has not."""
-        again = Run(self.folder, self.record)
-        again._was_checked = "saved" in vars(self)
-        again.tokenizer = self.tokenizer  # which sees no rows
-        return again.load(device)
-
-    @property
     def model_hash(self) -> str | None:
-        """`lmlab.identity.model_hash`, as it was worked out when the weights were saved; None: it was not, or is another."""
+        """`lmlab.identity.model_hash`, computed when the weights were saved; None: it was not, or the model changed."""
         from lmlab.identity import kept_hash
 
         kept, sha256 = self.record.model.identity, self.record.model.sha256
         if kept is None or sha256 is None or self.status == "unfinished":
             return None
         return kept_hash(kept, self.model, self.tokenizer, sha256)
+
+    @property
+    def checkpoint(self) -> Path:
+        """The file from which a run that was stopped goes on."""
+        return self.folder / "state" / "checkpoint.safetensors"
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -265,11 +190,11 @@ class Run:
 
     @property
     def learned_from(self) -> list[Fingerprint]:
-        """Of all texts that its weights were trained on; one of an unknown text where that is not known."""
+        """Fingerprints of all texts that its weights were trained on, with one of an unknown text where a text is not known."""
         return fingerprints_in(self.folder, self.record.inputs.fingerprints or ())
 
     def training_text(self, sha256: str) -> Part | None:
-        """The part of its corpus with this hash, which it was trained on; None where it is not on disk as it was."""
+        """Return the part of its corpus with this hash; None where it is not on disk as it was."""
         try:
             return next((part for part in self.corpus.parts.values() if part.sha256 == sha256), None)
         except (Mistake, OSError):
@@ -282,121 +207,31 @@ class Run:
 
     @property
     def unit(self) -> str:
-        """Of its curve: that of the first number of a line of metrics."""
+        """The unit of its curve: that of the first number of a line of metrics."""
         return str(unit_of(self.metrics[0])).replace("_", " ")
 
     @property
     def samples(self) -> list[dict[str, Any]]:
-        """What the model wrote as it learned: step and text; none where training was over in a moment."""
+        """Texts that the model wrote as it learned, with their steps; none where training was over in a moment."""
         return documents(self.folder / "samples.jsonl", is_sample)
 
-    def finish(self, model: Saved, config: dict[str, Any], result: Result) -> None:
-        """Write the weights, then the record that vouches for them, then drop what was only needed to resume."""
-        from torch.nn import Module
-
-        from lmlab.learn.weights_file import write_weights
-
-        sha256, identity = write_weights(model, self.folder / "model.safetensors", self.tokenizer)
-        trained = replace(
-            self.record.model,
-            config=config,
-            parameters=parameter_count(model),
-            sha256=sha256,
-            identity=identity,
-        )
-        self.record = replace(self.record, model=trained, result=result)
-        write_atomically(self.folder / "README.md", self._readme().encode())
-        write_atomically(self.folder / recipe.FILE, recipe.written(self.record, self.folder).encode())
-        self.write_record()
-        self.checkpoint.unlink(missing_ok=True)
-        drop_unfinished(self.checkpoint)
-        drop_unfinished(self.folder / "model.safetensors")
-        self.__dict__["saved"] = model.to("cpu") if isinstance(model, Module) else model
-
-    def write_record(self) -> None:
-        """Write run.json, which takes the place of the config.json of an older run."""
-        write_atomically(self.folder / RECORD, (json.dumps(self.record.to_json(), indent=2) + "\n").encode())
-        drop_old_record(self.folder)  # a kill before this leaves both, of which run.json is read
-
-    def how_to_use(self, folder: str | None = None) -> str:
-        """The command that uses what was trained; folder: how it is named there."""
-        from lmlab.models.registry import kind_of
-
-        use = kind_of(self.record.model.name).use
-        return f"lmlab {use.replace('RUN', as_typed(folder or self.folder), 1)}"
-
-    def _readme(self) -> str:
-        record, folder = self.record, as_typed(self.folder.name)
-        settings = "\n".join(f"- {key}: {value}" for key, value in record.model.config.items())
-        return (
-            f"# {record.model.name} on {record.inputs.corpus['name']}\n\n"
-            f"Trained by lmlab {record.lmlab} with the `{record.inputs.tokenizer}` tokenizer;"
-            f" {record.model.parameters:,} parameters; {self.status}.\n\n"
-            f"    lmlab eval {folder}\n    {self.how_to_use(self.folder.name)}\n\n"
-            f"Settings\n\n{settings}\n"
-        )
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other process train in it meanwhile; Mistake where one does."""
+        with only_process_in(self.folder):
+            yield
 
 
-def create_run(
-    folder: Path, record: Record, tokenizer: Tokenizer | None, learned_from: Sequence[Fingerprint] = ()
-) -> Run:
-    """A new, unfinished run in an empty or new folder. learned_from: what its weights were and will be trained on."""
-    refuse_if_taken(folder)
-    with locked(made_folder(folder), _busy(folder), again=True):
-        refuse_if_taken(folder)  # once more: who came first has had it to himself
-        contents = list(dict.fromkeys(text.to_bytes() for text in learned_from))
-        known = tuple(hashlib.sha256(content).hexdigest() for content in contents)
-        run = Run(folder, replace(record, inputs=replace(record.inputs, fingerprints=known)))
-        if tokenizer is not None:
-            tokenizer.save(folder)
-            run.__dict__["tokenizer"] = tokenizer  # at hand already: a large one takes a while to load
-        for number, content in enumerate(contents):
-            write_atomically(folder / fingerprint_file(number), content)
-        run.write_record()
-    return run
-
-
-def _busy(folder: Path) -> Mistake:
-    return Mistake(f"another process trains in {folder}; wait for it, or name a new folder", code="run-busy")
-
-
-def free_folder(name: str, text: str | Path | Sequence[str | Path] | Corpus) -> Path:
-    """runs/NAME-TEXT, or the first of runs/NAME-TEXT-2, -3, … that is free."""
-    called = f"{file_name(name)}-{stem(text)}"
-    folder, number = Path("runs") / called, 2
-    while folder.exists():
-        folder, number = Path("runs") / f"{called}-{number}", number + 1
-    return folder
-
-
-def refuse_if_taken(folder: Path, *, can_go_on: bool = True) -> None:
-    """Mistake unless `folder` is new or empty: a run never overwrites anything. can_go_on: a run in it could be, instead."""
-    if taken := taken_by_a_file(folder):
-        raise Mistake(
-            f"{taken} is a file, and nothing can be in it; name a new folder for the run", code="run-folder-below-file"
-        )
-    if str(folder) == "-":
-        raise Mistake(f"{folder} is no folder; name a new folder for the run", code="run-folder-is-file")
-    if not can_be_written(folder):
-        raise Mistake(
-            f"nothing can be written in {folder}; name a new folder for the run elsewhere",
-            code="run-folder-not-writable",
-        )
-    # Files of the tokenizer without a run.json are what a kill in the first moments leaves behind.
-    beginnings = {"tokenizer.json", "spelling.json", fingerprint_file(0)}
-    if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:
-        is_run = can_go_on and record_file(folder) is not None
-        instead = ", or go on with the one in it: {resume} {out}" if is_run else ""
-        raise Mistake(
-            f"{folder} is not empty; name a new folder for the run{instead}",
-            code="run-folder-not-empty",
-            resume=None,
-            out=str(folder),
-        )
+@contextmanager
+def only_process_in(folder: Path) -> Iterator[None]:
+    """Let no other process train in the folder of a run meanwhile; Mistake where one does."""
+    busy = Mistake(f"another process trains in {folder}; wait for it, or name a new folder", code="run-busy")
+    with locked(folder, busy, again=True):
+        yield
 
 
 def opened(run: Run | Path | str) -> Run:
-    """The run itself, or the one in the folder of that name; Mistake for anything else."""
+    """Return the run itself, or the one in the folder of that name; Mistake for anything else."""
     if isinstance(run, Run):
         return run
     if isinstance(run, str | Path) and str(run):

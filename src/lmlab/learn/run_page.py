@@ -1,11 +1,14 @@
-"""The page of a run: its curve, what it wrote as it learned, and what it is."""
+"""A run as its readers see it: its page, and what a notebook shows of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lmlab.learn.curve_figures import loss_curve
+from lmlab.learn.run_advice import weights_warning
 from lmlab.learn.undertrained import UNTOLD, too_short_to_tell
+from lmlab.page.notebook import panel
 from lmlab.page.numbers import counted, short
 from lmlab.page.raw_bytes import about_broken
 from lmlab_derive.shared import html
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run_page(run: Run, figure: str) -> str:
-    """A page of its own. figure: its curve."""
+    """Return its page: its curve, what it wrote as it learned, and what it is. figure: its curve, as SVG."""
     record, result = run.record, run.record.result
     name, corpus = record.model.name, record.inputs.corpus["name"]
     facts = {
@@ -62,6 +65,27 @@ def run_page(run: Run, figure: str) -> str:
         parts.append(f"<h2>Where its weights came from</h2>\n{html.listed(origins)}")
     parts.append(html.folded("Settings", html.facts(settings)))
     return html.document(f"{name} on {corpus}", "".join(parts))
+
+
+def notebook_panel(run: Run) -> str:
+    """Return what a notebook shows: what the run is, its curve, and what to know of its weights."""
+    record, result = run.record, run.record.result
+    facts = {
+        "text": f"{record.inputs.corpus['name']} in {record.inputs.tokenizer} tokens",
+        "settings": ", ".join(f"{key}={value}" for key, value in record.model.config.items()),
+        "budget": record.training.budget,
+        "folder": str(run.folder),
+    }
+    if record.model.parameters is not None:
+        facts["parameters"] = f"{record.model.parameters:,}"
+    if result.steps is not None:
+        facts["learned"] = f"{result.steps:,} steps, {result.tokens:,} tokens, {result.seconds:.0f} s"
+    if result.training_flops is not None:
+        facts["FLOPs"] = short(result.training_flops)
+    # a model that counts has no curve, nor has one that diverged before it was validated
+    curve = run.metrics and loss_curve(run.metrics, record.model.name, run.unit, record.training.went_on_at)
+    said = weights_warning(run) or str(result.undertrained or "")
+    return panel(f"{record.model.name}, {run.status}", facts, curve or "", said)
 
 
 def _titled(samples: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

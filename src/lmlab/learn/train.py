@@ -11,7 +11,8 @@ from lmlab.learn.onlookers import Watch, watching
 from lmlab.learn.pace import Timings
 from lmlab.learn.prepare import prepare
 from lmlab.learn.request import TrainingRequest
-from lmlab.learn.run import Run, free_folder
+from lmlab.learn.run import Run
+from lmlab.learn.run_files import free_folder
 from lmlab.learn.settings import refuse_if_it_counts
 from lmlab.models.registry import trainable_kind
 from lmlab.text.corpus import Corpus

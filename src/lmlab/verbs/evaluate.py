@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmlab.config import Mistake, checked_seed
+from lmlab.learn.run_advice import weights_warning
 from lmlab.models.registry import Role, kind_of
 
 if TYPE_CHECKING:
@@ -83,4 +84,5 @@ def evaluate(
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
     with fastest_threads():
         found = measure_run(run, chosen, name=name, seed=seed, level=level, device=device, progress=watch)
-    return replace(found, notes=(run.caution, *found.notes)) if run.caution else found
+    warning = weights_warning(run)
+    return replace(found, notes=(warning, *found.notes)) if warning else found

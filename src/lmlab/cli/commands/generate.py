@@ -15,6 +15,7 @@ import lmlab
 from lmlab.cli import options
 from lmlab.cli.commands import Section
 from lmlab.config import Mistake
+from lmlab.learn.run_advice import weights_warning
 from lmlab.page.raw_bytes import say_what_bytes_are
 from lmlab_derive.shared.plain import visible
 
@@ -83,8 +84,8 @@ def command(
         chosen |= {"max_tokens": tokens, "beam_width": beam}
         opened = lmlab.load(run)
         conversation = Conversation(opened.load(device), opened.tokenizer, **chosen)
-        if opened.caution:  # not when all is said, as elsewhere
-            print(f"lmlab: {opened.caution}", file=sys.stderr)
+        if warning := weights_warning(opened):  # now, not after the result as elsewhere
+            print(f"lmlab: {warning}", file=sys.stderr)
         converse(conversation)
         return
     chosen |= {"tokens": tokens, "beam": beam, "best": best, "samples": samples}

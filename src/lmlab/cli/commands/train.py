@@ -17,6 +17,7 @@ from lmlab.config import Aside, Budget, Mistake, an, parse_settings
 from lmlab.disk.files import as_typed
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.interrupt import exit_code
+from lmlab.learn.run_advice import how_to_resume, how_to_use
 from lmlab.learn.run_folder import record_file
 from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
@@ -116,7 +117,7 @@ def command(
         options.print_json({"run": str(run.folder), **run.record.to_json()})
     elif run.status == "unfinished":
         print(
-            f"Stopped, and saved. Go on with: {run.how_to_go_on}\nOr use what it has learned so far: {run.how_to_use()}"
+            f"Stopped, and saved. Go on with: {how_to_resume(run.folder)}\nOr use what it has learned so far: {how_to_use(run)}"
         )
     elif not run.learned_nothing:  # what went wrong was said
         print(_summary(run))
@@ -173,7 +174,7 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     _refuse_changes(begun, {key: asked[key] for key in given if not (more and key == "budget")})
     if begun.status != "unfinished" and not more:
         counts = registry.kind_of(name).way is registry.Way.COUNTS
-        advice = "" if counts else f" For more: {begun.how_to_go_on} --budget +10m"
+        advice = "" if counts else f" For more: {how_to_resume(begun.folder)} --budget +10m"
         print(f"{out} came to its end before and is left as it was.{advice}", file=sys.stderr)
         return begun
     with ProgressLine(out.name) as watch:
@@ -302,4 +303,4 @@ def _next(run: Run) -> str:
     folder = as_typed(run.folder)
     if sizes["test"]:
         return f"lmlab eval {folder}"
-    return f"lmlab eval {folder} --part valid" if sizes["valid"] else run.how_to_use()
+    return f"lmlab eval {folder} --part valid" if sizes["valid"] else how_to_use(run)

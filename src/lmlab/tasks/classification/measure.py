@@ -9,6 +9,7 @@ import numpy as np
 from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
+from lmlab.learn.run_advice import weights_warning
 from lmlab.models.families.labelling import TextClassifier
 from lmlab.results import Figure
 from lmlab.tasks.classification.data import Encoded, encoded, words_of
@@ -58,7 +59,7 @@ def evaluate(
         confusion=tuple(tuple(int(n) for n in row) for row in confusion_KK),
         copied=copied,
         accuracy_without_copies=_without_copies(right_B, copy_B),
-        notes=tuple(note for note in (run.caution, _cut(model, texts)) if note),
+        notes=tuple(note for note in (weights_warning(run), _cut(model, texts)) if note),
     )
 
 

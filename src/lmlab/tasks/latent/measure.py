@@ -20,6 +20,7 @@ from lmlab.config import Mistake, an
 from lmlab.hardware.choice import choose_device
 from lmlab.interface import ContextPolicy, LanguageModel, State
 from lmlab.learn.run import Run
+from lmlab.learn.run_advice import weights_warning
 from lmlab.measure import Interval, paired_difference, score_part
 from lmlab.measure.interval import interval
 from lmlab.measure.near_copies import held_out
@@ -205,7 +206,7 @@ def evaluate(
     scored = [score_part(one, run.tokenizer, chosen) for one in (plain, tight, Blind(model, 1, seed))]
     known = held_out(run.learned_from, chosen)
     kl_K, mean_K, square_K = (sums / plain.segments for sums in (plain.kl_K, plain.mean_K, plain.square_K))
-    notes = [run.caution] if run.caution else []
+    notes = [warning] if (warning := weights_warning(run)) else []
     if known.verdict != "held out":
         notes.append(f"{known.verdict}: {known.detail}")
     return LatentResult(

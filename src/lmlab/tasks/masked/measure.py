@@ -21,6 +21,7 @@ from lmlab.hardware.threads import fastest_threads
 from lmlab.interface import Windows
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.run import Run
+from lmlab.learn.run_advice import weights_warning
 from lmlab.measure.interval import Interval, own_intervals
 from lmlab.measure.interval_units import Units
 from lmlab.measure.near_copies import HeldOut, held_out
@@ -99,7 +100,7 @@ def evaluate(
         pseudo_tokens=pseudo_tokens,
         pseudo_bytes=int(pseudo.bytes_KU[0].sum()),
         held_out=held_out(run.learned_from, chosen),
-        notes=(run.caution,) if run.caution else (),
+        notes=(warning,) if (warning := weights_warning(run)) else (),
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from lmlab.config import Mistake
 from lmlab.learn.run import Run, opened
+from lmlab.learn.run_advice import weights_warning
 from lmlab.models.translator import Translator
 from lmlab.tasks.translation.certificate import certify, scored
 from lmlab.tasks.translation.data import Encoded, refuse_long
@@ -80,7 +81,7 @@ def evaluate(
     into = [
         _into(language, k, rows, found, theirs, signatures, copy_B) for k, language in enumerate(pairs.languages[1:])
     ]
-    notes = [note for note in (run.caution, "" if has_sacrebleu() else MISSING) if note]
+    notes = [note for note in (weights_warning(run), "" if has_sacrebleu() else MISSING) if note]
     return TranslationResult(
         model=run.record.model.name,
         data=name,

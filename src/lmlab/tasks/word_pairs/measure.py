@@ -11,6 +11,7 @@ import torch
 from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
+from lmlab.learn.run_advice import weights_warning
 from lmlab.measure.row_intervals import of_quotient
 from lmlab.models.autoencoder import Autoencoder
 from lmlab.results import Figure, OtherResult
@@ -82,7 +83,7 @@ def evaluate(
     assert isinstance(model, Autoencoder)
     material = data_of_run(run).material
     name, pairs = str(run.record.inputs.corpus["name"]), material.part(part, seed)
-    notes: tuple[str, ...] = (run.caution,) if run.caution else ()
+    notes: tuple[str, ...] = (warning,) if (warning := weights_warning(run)) else ()
     if data is not None:
         has_V = has_vector(model.embedding_VX.detach().cpu().numpy())
         if is_table(data) != ("classes" in run.record.inputs.corpus):

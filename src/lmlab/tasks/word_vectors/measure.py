@@ -14,6 +14,7 @@ import torch
 from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
+from lmlab.learn.run_advice import weights_warning
 from lmlab.measure.near_copies import held_out
 from lmlab.measure.row_intervals import of_quotient
 from lmlab.models.glove import GloVe
@@ -54,7 +55,7 @@ def evaluate(
     """
     model = run.saved
     assert isinstance(model, GloVe)
-    parts, notes = parts_of(run), [run.caution] if run.caution else []
+    parts, notes = parts_of(run), [warning] if (warning := weights_warning(run)) else []
     if data is None:
         name, pairs = run.corpus.name, parts[part]
     else:
