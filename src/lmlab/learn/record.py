@@ -16,13 +16,15 @@ from typing import Any, Literal
 
 from lmlab.hardware.execution_plan import ExecutionPlan, plan_of_older_record
 from lmlab.learn.clock import Spent
-from lmlab.learn.record_types import check_parts, check_types
 from lmlab.learn.run_folder import OLD_RECORD, RECORD
 from lmlab.learn.undertrained import Undertrained
+from lmlab.records import WrongKey, fields_to_json, from_json, to_json
 from lmlab.version import __version__
 
 FORMAT = 3
 FORMATS = {RECORD: (FORMAT,), OLD_RECORD: (1, 2)}  # that a file of this name may have
+
+PARTS = ("train", "valid", "test")
 
 Status = Literal["unfinished", "finished", "stopped early", "diverged", "untrained"]
 
@@ -150,71 +152,70 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """What run.json holds."""
-        return {"format": FORMAT, **dataclasses.asdict(self)}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any], formats: Collection[int] = (FORMAT,)) -> Record:
-        """Read a record.
-
-        Args:
-            document: what its file holds.
-            formats: that the file may have.
-
-        Raises:
-            ValueError: the format is another.
-            WrongKey, KeyError, TypeError, AttributeError: the document is damaged.
-        """
-        if document["format"] not in formats:
-            raise ValueError(f"format {document['format']}")
-        found = _from_format_1(document) if document["format"] == 1 else document
-        record = cls(
-            task=found["task"],
-            inputs=_inputs(found["inputs"]),
-            model=Model(**found["model"]),
-            training=_training(found["training"]),
-            result=_result(found["result"]),
-            lmlab=found.get("lmlab", ""),
-        )
-        for name in ("inputs", "model", "training", "result"):
-            check_types(getattr(record, name), name)
-        check_parts(record.inputs.corpus, "inputs.corpus.parts")
-        return record
+        return {"format": FORMAT, **fields_to_json(self)}
 
 
-def _inputs(found: Mapping[str, Any]) -> Inputs:
-    kept = found.get("fingerprints")
-    return Inputs(
-        **{
-            **found,
-            "parts": tuple(Ingredient(**part) for part in found.get("parts", ())),
-            "fingerprints": None if kept is None else tuple(kept),
-        }
-    )
+def read_record(document: Any, formats: Collection[int] = (FORMAT,)) -> Record:
+    """Read a record.
+
+    Args:
+        document: what its file holds.
+        formats: that the file may have.
+
+    Raises:
+        WrongKey: a key is missing, or its value has another type.
+        ValueError: the format is another.
+    """
+    found = document.get("format") if isinstance(document, Mapping) else None
+    if found not in formats:
+        raise ValueError(f"format {found}")
+    known = _with_plan(_from_format_1(document) if found == 1 else document)
+    record = from_json(Record, {"lmlab": "", **known})
+    _check_parts(record.inputs.corpus, "inputs.corpus.parts")
+    return record
 
 
-def _training(found: Mapping[str, Any]) -> Training:
-    """Read what was asked for; older runs hold their plan in two halves, and rows that followed from it under `learning`."""
-    kept = dict(found)
-    chosen, planned, plan = kept.pop("chosen", None), kept.pop("planned", None), kept.get("plan")
+def _check_parts(corpus: Mapping[str, Any], where: str) -> None:
+    """WrongKey where a corpus does not say what its parts are; one of files has all three."""
+    parts = corpus.get("parts")
+    if not isinstance(parts, Mapping):
+        raise WrongKey(where)
+    for name in PARTS if "files" in corpus else parts:
+        part = parts.get(name)
+        if not isinstance(part, Mapping) or ("files" in corpus and not {"bytes", "sha256"} <= set(part)):
+            raise WrongKey(f"{where}.{name}")
+
+
+def _with_plan(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the document with an execution plan, which formats 1 and 2 hold in two halves, and its rows under `learning`."""
+    training = document.get("training")
+    if not isinstance(training, Mapping) or training.get("chosen") is None:
+        return document
+    kept, learning = dict(training), training.get("learning", {})
+    halves = {"chosen": kept.pop("chosen"), "planned": kept.pop("planned", None), "learning": learning}
+    for name, half in halves.items():
+        if not isinstance(half, Mapping) and half is not None:
+            raise WrongKey(f"training.{name}")
+    chosen, planned = halves["chosen"], halves["planned"]
     rows_followed = planned is not None and planned.get("rows", 1.0) < 1
-    if chosen is not None:
-        learning = dict(kept["learning"])
-        kept["plan"] = plan_of_older_record(chosen, planned, learning.pop("rows", None) if rows_followed else None)
-        kept["learning"] = learning if rows_followed else kept["learning"]
-    elif plan is not None:
-        kept["plan"] = ExecutionPlan(**plan)
-    kept["earlier_plans"] = tuple(ExecutionPlan(**one) for one in kept.get("earlier_plans", ()))
-    return Training(**{**kept, "lineage": tuple(Ancestor(**one) for one in kept.get("lineage", ()))})
-
-
-def _result(found: Mapping[str, Any]) -> Result:
-    said = found.get("undertrained")
-    return Result(**{**found, "undertrained": None if said is None else Undertrained(**said)})
+    try:
+        plan = plan_of_older_record(chosen, planned, learning.get("rows") if rows_followed else None)
+    except KeyError as key:
+        raise WrongKey(f"training.chosen.{key.args[0]}") from None
+    if rows_followed:
+        kept["learning"] = {name: value for name, value in learning.items() if name != "rows"}
+    return {**document, "training": {**kept, "plan": to_json(plan)}}
 
 
 def _from_format_1(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document as format 2 has it: format 1 has no task, and keeps status and result elsewhere."""
+    for key in ("training", "corpus", "tokenizer", "model", "status"):
+        if key not in document:
+            raise WrongKey(key)
+    if not isinstance(document["training"], Mapping):
+        raise WrongKey("training")
     training = dict(document["training"])
-    asked = {f.name for f in dataclasses.fields(Training)}
+    asked = {"chosen", "planned", *(f.name for f in dataclasses.fields(Training))}
     result = {key: training.pop(key) for key in list(training) if key not in asked}
     return {
         "task": "next-token",

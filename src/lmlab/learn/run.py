@@ -22,10 +22,10 @@ from lmlab.config import Mistake
 from lmlab.disk.locks import locked
 from lmlab.learn.fingerprint_files import fingerprints_in
 from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
-from lmlab.learn.record import FORMATS, Record
-from lmlab.learn.record_types import WrongKey
+from lmlab.learn.record import FORMATS, Record, read_record
 from lmlab.learn.run_advice import how_to_resume
 from lmlab.learn.run_folder import required_record_file
+from lmlab.records import WrongKey
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -251,12 +251,12 @@ def load_run(folder: Path | str) -> Run:
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         raise Mistake(f"{path} is damaged; train again into a new folder", code="record-damaged") from None
     try:
-        return Run(folder, Record.from_json(document, FORMATS[path.name]))
+        return Run(folder, read_record(document, FORMATS[path.name]))
     except WrongKey as key:
         raise Mistake(
             f"{path} is damaged: {key} is missing or not what it has to be; train again", code="record-incomplete"
         ) from None
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except ValueError:
         raise Mistake(
             f"{path} was written by another version of lmlab, or is damaged; train again",
             code="record-of-another-version",
