@@ -7,6 +7,7 @@ import functools
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,23 +58,100 @@ def _only_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-@functools.cache
-def imported(name: str) -> frozenset[str]:
-    """Modules of both packages that a module imports, anywhere in it, except for the sake of types alone."""
-    found: set[str] = set()
-    waiting: list[ast.AST] = [tree(modules()[name])]
+def _for_running(parsed: ast.Module) -> Iterator[ast.AST]:
+    """Every node of a module but those that are for the sake of types alone."""
+    waiting: list[ast.AST] = [parsed]
     while waiting:
         node = waiting.pop()
-        if _only_for_types(node):
-            continue
+        if not _only_for_types(node):
+            yield node
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+@functools.cache
+def imported(name: str) -> frozenset[str]:
+    """Modules of both packages that the import statements of a module name, anywhere in it."""
+    found: set[str] = set()
+    for node in _for_running(tree(modules()[name])):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert not node.level, f"{name}: relative imports hide where a thing is"
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {n if n in modules() else node.module for n in names}
-        waiting.extend(ast.iter_child_nodes(node))
     return frozenset(n for n in found if n in modules() and n != name)
+
+
+IMPORTERS = {"import_module", "__import__", "find_spec", "run_module", "resolve_name"}
+NAMED_BY_A_VARIABLE = {  # modules that import what a table names; the strings of these tables are read like imports
+    "lmlab.models.registry",  # classes of models, those of others included
+    "lmlab.plugins",
+    "lmlab",  # the names that `__init__.pyi` lists
+    "lmlab.coursework.assignment2.perplexity",  # modules of the standard library
+    "lmlab.coursework.choosing",  # its own packages, one a document
+}
+
+
+def strings_of_modules(parsed: ast.Module) -> set[str]:
+    """Modules of both packages that strings of a module name: "lmlab.x.y", "lmlab.x:Class", and beginnings of f-strings.
+
+    A string counts wherever it stands, so that a table of modules cannot hide what is imported. Of a call that imports, every
+    string within the arguments counts by the longest module that it begins with.
+    """
+    found, importers = set(), _importers(parsed)
+    for node in _for_running(parsed):
+        if isinstance(node, ast.JoinedStr) and node.values and isinstance(node.values[0], ast.Constant):
+            found.add(_module_that_begins(str(node.values[0].value)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if re.fullmatch(r"lmlab(_derive)?(\.\w+)+(:[\w.]+)?", node.value):
+                found.add(_module_that_begins(node.value))
+        elif isinstance(node, ast.Call) and _called(node) in importers:
+            inside = (n for argument in node.args for n in ast.walk(argument))
+            found |= {_module_that_begins(n.value) for n in inside if isinstance(n, ast.Constant)}
+    return {name for name in found if name}
+
+
+def _module_that_begins(text: object) -> str:
+    """The longest name of a module or package below the two top ones that a string begins with; "": there is none."""
+    parts = text.partition(":")[0].strip(".").split(".") if isinstance(text, str) else []
+    names = (".".join(parts[:end]) for end in range(len(parts), 1, -1))
+    return next((name for name in names if name in modules()), "")
+
+
+def _called(node: ast.Call) -> str:
+    """The name of the function that is called, without the module that it is from."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _importers(parsed: ast.Module) -> set[str]:
+    """What a module calls the functions that import."""
+    statements = (node for node in _for_running(parsed) if isinstance(node, ast.ImportFrom))
+    return IMPORTERS | {
+        alias.asname for node in statements for alias in node.names if alias.asname and alias.name in IMPORTERS
+    }
+
+
+def imports_by_a_variable(parsed: ast.Module) -> list[int]:
+    """Lines of calls that import a module whose name does not begin with a string that is written there."""
+    importers = _importers(parsed)
+    calls = (node for node in _for_running(parsed) if isinstance(node, ast.Call) and _called(node) in importers)
+    return [call.lineno for call in calls if not (call.args and _begins_with_text(call.args[0]))]
+
+
+def _begins_with_text(name: ast.expr) -> bool:
+    """Whether a name begins with a string, or with the name of the module in which it stands."""
+    if isinstance(name, ast.BinOp):
+        return _begins_with_text(name.left)
+    if isinstance(name, ast.JoinedStr):
+        first = name.values[0]
+        return isinstance(first, ast.Constant) or ast.unparse(first).strip("f'\"{}") == "__name__"
+    return isinstance(name, ast.Constant)
+
+
+@functools.cache
+def named(name: str) -> frozenset[str]:
+    """Modules of both packages that a module imports, by statements or by strings."""
+    return imported(name) | {other for other in strings_of_modules(tree(modules()[name])) if other != name}
 
 
 def room(name: str) -> str:
@@ -113,9 +191,42 @@ def test_every_import_is_one_that_the_page_allows(tree: str) -> None:
         may = set(order[: order.index(here)]) if allowed == ABOVE else set(re.findall(r"[\w]+", allowed)) - {"nothing"}
         unknown = may - set(order)
         assert not unknown, f"the page lets {here} import {unknown}, which are no rooms"
-        within = {other for name in names for other in imported(name) if package(other) == tree}
+        within = {other for name in names for other in named(name) if package(other) == tree}
         wrong += [f"{here} imports {other}" for other in within if room(other) not in may | {here, ""}]
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        'TASK = "lmlab.tasks.masked.learner:Masking"',
+        'HOMES = {"lmlab.tasks.masked": ("fill",)}',
+        'importlib.import_module("lmlab.tasks.masked")',
+        'import_module(f"lmlab.tasks.masked.{part}")',
+        'import_module("lmlab.tasks.masked." + part)',
+        '__import__("lmlab.tasks.masked.learner", fromlist=["Masking"])',
+        "from importlib import import_module as load\nload(f'lmlab.tasks.masked.{part}')",
+        "from importlib import import_module as load\nload('lmlab.tasks.masked.' + part)",
+    ],
+)
+def test_an_import_by_a_string_is_found(planted: str) -> None:
+    assert {room(name) for name in strings_of_modules(ast.parse(planted))} == {"tasks"}
+
+
+def test_strings_that_name_no_module_are_no_imports() -> None:
+    words = [
+        '"lmlab.models."',
+        '"lmlab.compare"',
+        '"see lmlab.tasks.masked"',
+        'if TYPE_CHECKING:\n    x = "lmlab.tasks"',
+    ]
+    assert [strings_of_modules(ast.parse(text)) for text in words] == [set()] * len(words)
+
+
+def test_only_a_few_modules_import_what_a_variable_names() -> None:
+    assert imports_by_a_variable(ast.parse("import_module(kind.home)")) == [1]
+    parsed = {name: tree(path) for name, path in modules().items()}
+    assert {name for name, module in parsed.items() if imports_by_a_variable(module)} == NAMED_BY_A_VARIABLE
 
 
 @pytest.mark.parametrize("tree", TREES)
@@ -142,7 +253,7 @@ def test_only_few_rooms_of_the_lab_import_more_of_the_checker_than_what_is_share
         for here, names in rooms("lmlab").items()
         if here not in USERS_OF_THE_CHECKER
         for name in names
-        for other in imported(name)
+        for other in named(name)
         if package(other) == "lmlab_derive" and room(other) != "shared"
     ]
     assert wrong == []
@@ -154,7 +265,7 @@ def test_only_the_command_line_imports_the_package_itself() -> None:
 
 
 def test_no_room_but_the_verbs_imports_the_claims_of_the_course_documents() -> None:
-    users = {room(name) for name in modules() if any(room(other) == "coursework" for other in imported(name))}
+    users = {room(name) for name in modules() if any(room(other) == "coursework" for other in named(name))}
     assert users <= {"coursework", "cli"}
 
 
@@ -231,5 +342,6 @@ def test_public_names_say_what_they_are() -> None:
 
 def test_the_text_needs_no_torch() -> None:
     """Which takes seconds to load: who only looks at a text does not wait for it."""
+    # `import lmlab` registers every task, which must cost nothing either.
     script = "import sys, lmlab.text.tokenizers, lmlab.text.stream; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lmlab.config import Mistake
+from lmlab.interface import TextLearner
 from lmlab.learn.next_token import NextToken
 from lmlab.learn.prepare_text import prepare_count, prepare_text
 from lmlab.learn.prepared import Prepared
@@ -17,7 +19,15 @@ def prepare(request: TrainingRequest) -> Prepared:
     kind = trainable_kind(request.model)
     if kind.task is not None:
         return kind.task.prepare(request)
-    return prepare_count(request) if kind.way is Way.COUNTS else prepare_text(request, NextToken)
+    if kind.way is Way.COUNTS:
+        return prepare_count(request)
+    if not issubclass(kind.load(), TextLearner):
+        raise Mistake(
+            f"{request.model} learns no task that lmlab knows: derive it from TextLearner or NeuralLanguageModel in"
+            " lmlab.interface",
+            code="model-without-task",
+        )
+    return prepare_text(request, NextToken)
 
 
 def reads_plain_text(kind: Kind) -> bool:

@@ -35,7 +35,12 @@ class Data(Protocol):
         ...
 
     def spec(self) -> Mapping[str, Any]:
-        """Where the data is, how it is divided, and the hashes of its parts: enough to read it again."""
+        """What the record of a run says of its data: enough to read it again.
+
+        Returns:
+            `name`; `text`, `valid`, `test`, `split` and `seed`, as `lmlab.train` takes them; and `parts`, which has the
+            `sha256` of each part by its name; beside these, what the task needs.
+        """
         ...
 
 
