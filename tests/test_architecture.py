@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from parsed import nodes, tree
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {"lmlab": ROOT / "src" / "lmlab", "lmlab_derive": ROOT / "derive" / "src" / "lmlab_derive"}
 TREES = list(SOURCES)
@@ -47,11 +49,6 @@ def modules() -> dict[str, Path]:
 def package(name: str) -> str:
     """The distribution that a module belongs to."""
     return name.partition(".")[0]
-
-
-@functools.cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _only_for_types(node: ast.AST) -> bool:
@@ -241,7 +238,7 @@ def test_the_checker_and_its_tests_import_neither_torch_nor_the_lab() -> None:
     allowed = {"lmlab_derive", "mpmath", "numpy", "rich", "typer", *sys.stdlib_module_names}
     in_tests = {"hypothesis", "pytest", "refusals", "sheet_strategies"}
     for path in sorted((ROOT / "derive").rglob("*.py")):
-        statements = [n for n in ast.walk(tree(path)) if isinstance(n, ast.Import | ast.ImportFrom)]
+        statements = [n for n in nodes(path) if isinstance(n, ast.Import | ast.ImportFrom)]
         names = {alias.name for n in statements if isinstance(n, ast.Import) for alias in n.names}
         names |= {str(n.module) for n in statements if isinstance(n, ast.ImportFrom)}
         assert {package(other) for other in names} - allowed <= (in_tests if "tests" in path.parts else set()), path
@@ -314,7 +311,7 @@ def test_nothing_is_decided_by_comparing_the_name_of_a_model() -> None:
         f"{where}, line {node.lineno}: {sorted(_strings(node) & names)}"
         for where, path in modules().items()
         if package(where) == "lmlab" and room(where) not in ("models", "coursework")
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Compare) and _strings(node) & names
     ]
     assert compared == []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import pickle
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +13,12 @@ import pytest
 
 from lmlab.config import Mistake
 from mistakes import LONGEST_WORDS, mistake
+from parsed import nodes
 
 ROOT = Path(__file__).parents[1]
 KINDS = {"Mistake", "Refusal", "CorpusUnavailable", "SizesUnknown"}
+CALLS = re.compile(rf"\b({'|'.join(sorted(KINDS))})\s*\(")
+SAID = re.compile(r"\b(match|err|stderr|error|caught)\b")  # what `sentences` looks for: without any, there are none
 PASSED_ON = {  # files that make a mistake again, with the code of the first
     "src/lmlab/comparison/measure_apart.py",
     "src/lmlab/compression/compress_files.py",
@@ -40,8 +45,10 @@ SENTENCES = "test_messages.py"  # the files that quote sentences
 
 
 def made(path: Path) -> Iterator[ast.Call]:
-    """The calls in a file that make a mistake."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    """The calls in a file that make a mistake. Most files make none, and need not be parsed to know it."""
+    if not CALLS.search(path.read_text(encoding="utf-8")):
+        return
+    for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in KINDS:
             yield node
 
@@ -51,6 +58,7 @@ def code_of(call: ast.Call) -> str | None:
     return given.value if isinstance(given, ast.Constant) else None
 
 
+@functools.cache
 def places() -> dict[str | None, list[str]]:
     found: dict[str | None, list[str]] = {}
     for tree in ("src", "derive/src"):
@@ -64,7 +72,7 @@ def places() -> dict[str | None, list[str]]:
 
 
 def test_every_mistake_has_a_code_of_its_own() -> None:
-    found = places()
+    found = dict(places())
     assert found.pop(None, []) == []
     several = {code: where for code, where in found.items() if len(where) > 1 and code not in IN_SEVERAL_PLACES}
     assert several == {}
@@ -78,7 +86,9 @@ def test_a_code_is_words_with_hyphens() -> None:
 
 def sentences(source: str) -> list[int]:
     """The lines where a test compares an error's words, or what a command said on stderr, with a sentence."""
-    found = []
+    found: list[int] = []
+    if not SAID.search(source):
+        return found
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.keyword) and node.arg == "match":
             said: ast.AST = node.value
