@@ -53,8 +53,15 @@ def measured(run: Run) -> Result:
     return measure_run(run, run.corpus.test, name="")
 
 
-def test_an_honest_model_of_ones_own_is_certified_and_does_not_speak_for_itself(honest: Run) -> None:
-    result = measured(honest)
+@pytest.fixture(scope="module")
+def honest_result(honest: Run) -> Result:
+    return measured(honest)
+
+
+def test_an_honest_model_of_ones_own_is_certified_and_does_not_speak_for_itself(
+    honest: Run, honest_result: Result
+) -> None:
+    result = honest_result
     assert result.certificate.failures == result.certificate.not_known == []
     assert result.model["name"] == "process_cheats:Honest"
     assert result.model["parameters"] == sum(tensor.numel() for tensor in honest.weights().values()) > 7
@@ -64,12 +71,14 @@ def test_an_honest_model_of_ones_own_is_certified_and_does_not_speak_for_itself(
 
 
 @pytest.mark.parametrize("name", CHEATS)
-def test_who_uses_its_process_gets_no_certificate(name: str, honest: Run, tmp_path: Path) -> None:
+def test_who_uses_its_process_gets_no_certificate(
+    name: str, honest: Run, honest_result: Result, tmp_path: Path
+) -> None:
     run = as_another(honest, name, tmp_path)
     result = measured(run)
     if "LeavesANote" in name:  # the second time it would find the note
         result = measured(run)
-    assert result.bits_per_byte < 0.9 * measured(honest).bits_per_byte  # or there would be nothing to see
+    assert result.bits_per_byte < 0.9 * honest_result.bits_per_byte  # or there would be nothing to see
     assert "score_is_probability" in result.certificate.failures
 
 
