@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 
 import lmlab
 from interrupts import InterruptAt
+from killed_runs import survives_a_kill
 from lmlab.config import Budget
 from lmlab.hardware import races
 from lmlab.hardware.c_kernels import why_not
@@ -117,10 +118,15 @@ def test_what_a_kill_left_half_written_is_gone_when_the_run_ends(
     assert other.exists()
 
 
+def test_killed_in_a_step_it_still_ends_bit_identical(small_text: Path, tmp_path: Path) -> None:
+    options = {"budget": "16steps", "settings": SETTINGS, "learning": FEW}
+    survives_a_kill("train", "gpt", small_text, folder=tmp_path, at_step=9, **options)
+
+
+@pytest.mark.slow
 def test_killed_at_random_moments_it_still_ends_bit_identical(small_text: Path, tmp_path: Path) -> None:
     """SIGKILL, as a power cut would, over and over: what is on disk must always be a checkpoint to go on from."""
-    kills = 5 if os.environ.get("LMLAB_THOROUGH") else 1
-    process = FORKED.Process(target=trained_and_killed, args=(str(small_text), tmp_path, kills, dict(os.environ)))
+    process = FORKED.Process(target=trained_and_killed, args=(str(small_text), tmp_path, 5, dict(os.environ)))
     process.start()
     process.join()
     assert process.exitcode == 0
