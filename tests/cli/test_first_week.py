@@ -16,8 +16,8 @@ import pytest
 import lmlab as lab
 from command_line import Lmlab, done, refused
 from lmlab.cli.options import given_texts
+from lmlab.comparison.executors import Here, Processes
 from lmlab.config import Mistake, Note
-from lmlab.sweeps import runners
 from lmlab_derive.shared.plain import visible
 from mistakes import mistake
 from processes import THIS_CODE
@@ -147,7 +147,7 @@ def test_lmlab_alone_is_answered_with_help(lmlab: Lmlab) -> None:
 def test_a_model_that_counts_is_swept_once_and_not_called_lucky(
     lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runners, "in_processes", lambda jobs, processes: map(runners.attempt, jobs))
+    monkeypatch.setattr(Processes, "run", Here.run)
     code, out, err = lmlab("sweep", "ngram", small_text, "--over", "order=1,2", "--out", "s", "--seeds", 3)
     assert code == 0, err
     assert err.count("bits per byte") == 2

@@ -18,10 +18,10 @@ from xml.etree import ElementTree
 import pytest
 
 import lmlab
+from lmlab.comparison.executors import Here, Processes
 from lmlab.config import Mistake
 from lmlab.learn import loop, onlookers
 from lmlab.models.gpt import GPT
-from lmlab.sweeps import runners
 from mistakes import mistake
 
 POEM = "the cat sat on the mat\nand the dog sat on the log\n" * 40
@@ -101,7 +101,7 @@ def numbers_in(value: Any) -> Iterator[Any]:
 
 
 def test_numbers_are_pythons_own(small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runners, "in_processes", lambda jobs, processes: map(runners.attempt, jobs))
+    monkeypatch.setattr(Processes, "run", Here.run)
     run = lmlab.train("gpt", small_text, out=tmp_path / "run", budget="3steps", settings=TINY)
     result = lmlab.evaluate(run)
     (text,) = lmlab.generate(run, "the", tokens=3)

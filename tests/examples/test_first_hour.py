@@ -14,7 +14,7 @@ import pytest
 
 import lmlab as lab
 from command_line import Lmlab
-from lmlab.sweeps import runners
+from lmlab.comparison.executors import Here, Processes
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSON = (ROOT / "docs" / "first-hour.md").read_text(encoding="utf-8")
@@ -23,7 +23,7 @@ LESSON = (ROOT / "docs" / "first-hour.md").read_text(encoding="utf-8")
 @pytest.fixture(autouse=True)
 def here_and_with_three_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs of a sweep run in this process, which is faster than starting others."""
-    monkeypatch.setattr(runners, "in_processes", lambda jobs, processes: map(runners.attempt, jobs))
+    monkeypatch.setattr(Processes, "run", Here.run)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(ROOT / "examples")
     import three_texts
