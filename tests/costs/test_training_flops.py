@@ -6,7 +6,7 @@ That `compare` and its page say it too is held in tests/comparison.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from command_line import Lmlab, done
 from lmlab.costs.dispatcher import LACKING
 from lmlab.layers import fast
 from lmlab.learn import stepping
+from lmlab.learn.micro_batches import MicroBatch
 from lmlab.page.numbers import short
 from thinning import thinned
 
@@ -82,15 +83,16 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """What PyTorch counts in each step that is taken, without the update."""
     counted: list[int] = []
 
-    def counting(self: stepping.Eager, piece: Any, carry: Any, factor: float, seed: int) -> Any:
+    def counting(self: stepping.Eager, micro_batches: Sequence[MicroBatch], count: int, factor: float) -> Any:
         with fast.plain(), FlopCounterMode(display=False, custom_mapping=dict(LACKING)) as counter:
-            loss, carry = self.loss_of(self.model, piece, carry)
-            loss.mean.backward()
+            for micro_batch in micro_batches:
+                loss, _ = self.loss_of(self.model, micro_batch.piece, micro_batch.carry)
+                (loss.total / count).backward()
         counted.append(counter.get_total_flops())
-        self.norm = self.optimizer.step(factor)
-        stepping.forget_gradients(self.optimizer)
-        return loss, carry
+        stepping.forget_gradients(self.optimizer.parameters.values())
+        return take(self, micro_batches, count, factor)
 
+    take = stepping.Eager.take
     monkeypatch.setattr(stepping.Eager, "take", counting)
     return counted
 
