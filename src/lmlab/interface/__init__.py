@@ -1,12 +1,13 @@
-"""What a model is. Everybody imports it from here: the lab, and models of one's own.
+"""The base classes of every model, for the lab's own models and for plug-ins.
 
     from lmlab.interface import LanguageModel, Learner, Loss, State
 
-`Saved` is what a run keeps, `LanguageModel` predicts tokens, `CountModel` is fitted by counting, `Learner` learns by gradient
-descent. Measuring, decoding, compressing and explaining are written once, against `LanguageModel` alone. The training loop
-knows nothing but `Learner`. Models are made from (config, vocab_size): how tokens read is the business of the run's tokenizer.
+`Saved` can be stored in a run and loaded exactly. `LanguageModel` predicts tokens, `CountModel` is fitted by counting, and
+`Learner` is trained by gradient descent. Measuring, decoding, compressing and explaining use `LanguageModel` alone; the
+training loop uses `Learner` alone. A model is constructed from (config, vocab_size). It does not know the strings of its
+tokens: those belong to the tokenizer of the run.
 
-Shape letters used across the lab: B rows (sequences side by side), T tokens, V vocabulary, D width, H heads,
+Shape letters used across the lab: B rows (sequences of a batch), T tokens, V vocabulary, D width, H heads,
 N history length, L layers.
 """
 

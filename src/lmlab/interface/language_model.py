@@ -1,4 +1,4 @@
-"""A language model: a probability distribution over token sequences; and one that is fitted by counting."""
+"""Language models: probability distributions over token sequences, and the subclass that is fitted by counting."""
 
 from __future__ import annotations
 
@@ -20,36 +20,35 @@ if TYPE_CHECKING:
 
 
 class LanguageModel(Saved):
-    """A probability distribution over token sequences, one token after the other.
+    """A probability distribution over token sequences that predicts one token after the other.
 
-    Ids run from 0 to vocab_size - 1. A begin-of-text symbol, where a model needs one, is the model's own business: it is
-    never predicted and never appears in tokens_BT.
+    Ids run from 0 to vocab_size - 1. A begin-of-text symbol, if the model needs one, is internal to the model: it is never
+    predicted and never appears in tokens_BT.
     """
 
     vocab_size: int
     policy: ContextPolicy
     end_id: int | None = None
-    """The id that ends a text, where one is predicted; None: a text's length is given, as a file's is."""
-    components: Sequence[LanguageModel] = ()  # the models that this model is made of
-    same_everywhere: ClassVar[bool] = False  # whether begin and advance give the same bits on every machine
-    writing_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32,)  # that `writing_dtype` may be
-    writing_dtype: torch.dtype = torch.float32  # to which `advance` rounds weights; `score` never does
-    fills_rows: ClassVar[bool] = True  # whether `score_documents` costs least for documents of similar length
-    signs: ClassVar[int] = 0  # how many confidence features the model gives for a token before it sees it
+    """The id of the end-of-text token that the model predicts; None: the length of a text is given, as for a file."""
+    components: Sequence[LanguageModel] = ()  # the models that this model mixes or combines
+    same_everywhere: ClassVar[bool] = False  # whether `begin` and `advance` are bit-identical on all machines
+    writing_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32,)  # values that `writing_dtype` accepts
+    writing_dtype: torch.dtype = torch.float32  # precision of the weights in `advance`; `score` is always float32
+    fills_rows: ClassVar[bool] = True  # whether `score_documents` pads, so that similar lengths cost least
+    signs: ClassVar[int] = 0  # number of confidence features per token, computed before the token is seen
 
     @abstractmethod
     def score(self, tokens_BT: Tensor) -> Tensor:
-        """Return the nats of each token given everything before it in its row: -log p, float32, B×T, first token included."""
+        """Return -log p of each token given all tokens before it in its row: nats, float32, B×T, first token included."""
 
     def score_documents(self, tokens: Tensor, starts: Tensor) -> Tensor:
-        """Return the scores of short documents that lie end to end in `tokens`.
+        """Return the nats of each token of several short documents that are concatenated in `tokens`.
 
-        Here they are scored side by side, and the shorter rows are padded at their end. A model that needs no padding may
-        override this.
+        The default scores the documents as one padded batch. A model that needs no padding may override it.
 
         Args:
             tokens: ids of all documents.
-            starts: where each document starts, and at last len(tokens).
+            starts: the index in `tokens` at which each document starts, followed by len(tokens).
         """
         lengths_B = starts[1:] - starts[:-1]
         is_text_BT = torch.arange(int(lengths_B.max()), device=tokens.device) < lengths_B[:, None]
@@ -69,43 +68,53 @@ class LanguageModel(Saved):
         """
 
     def begin_with(self, tokens_BT: Tensor) -> tuple[Tensor, State]:
-        """Return what `begin`, and then `advance` by a prompt of T >= 0 tokens on any device, give."""
+        """Return the log-probabilities of the token after a prompt, and the state after the prompt.
+
+        Args:
+            tokens_BT: prompts of T >= 0 tokens, on any device.
+        """
         logp_BV, state = self.begin(len(tokens_BT))
         return self.advance(tokens_BT.to(logp_BV.device), state) if tokens_BT.shape[1] else (logp_BV, state)
 
     def replace(self, state: State, rows_N: Tensor, newcomers: State) -> State | None:
-        """Return `state` with row rows_N[i] replaced by row i of `newcomers`; both are spent.
+        """Return `state` with row rows_N[i] replaced by row i of `newcomers`. Spends both states.
 
-        None: all rows of the model's states have read equally many tokens.
+        Returns:
+            None if the model does not support it, because all rows of a state must have read the same number of tokens.
         """
         return None
 
     def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
-        """Return `score`, and for every token its confidence features from before it was seen, B×T×`signs`."""
+        """Return `score` and the confidence features (B×T×`signs`) that the model computed for each token before it saw it."""
         nats_BT = self.score(tokens_BT)
         return nats_BT, nats_BT.new_zeros(*nats_BT.shape, 0)
 
     def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
-        """Return the confidence features of the next token, B×`signs`, from what `begin` or `advance` gave."""
+        """Return the confidence features of the next token (B×`signs`).
+
+        Args:
+            logp_BV: the log-probabilities that `begin` or `advance` returned.
+            state: the state that was returned with them.
+        """
         return logp_BV.new_zeros(len(logp_BV), 0)
 
 
 class CountModel(LanguageModel):
-    """A language model that is fitted by counting, in one pass over the training tokens."""
+    """A language model that is fitted by counting n-grams in one pass over the training tokens."""
 
     @classmethod
     @abstractmethod
     def fit(cls, config: Any, vocabulary: Vocabulary, train: TokenStream) -> Self:
-        """Count the training tokens and estimate the model."""
+        """Count the training tokens and return the estimated model."""
 
     @classmethod
     def stored(cls, config: Any, vocab_size: Size, distinct: Sequence[Size]) -> list[Part]:
-        """Return what a model of this config stores; nothing where the model does not say.
+        """Return the tables that a model of this config stores; an empty list if the model has no formula.
 
         Args:
-            config: settings of the model.
+            config: the settings of the model.
             vocab_size: a number or a symbol.
-            distinct: how many different n-grams of each length, from 1, the text has, begin symbols included; numbers or
-                symbols.
+            distinct: the number of distinct n-grams of each length from 1 in the text, begin symbols included. Each is a
+                number or a symbol.
         """
         return []

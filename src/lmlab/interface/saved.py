@@ -1,4 +1,4 @@
-"""What a run keeps and brings back exactly, whatever its task is."""
+"""The interface of every model that a run stores and loads, whatever its task."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from torch import Tensor
 
 
 class Saved(ABC):
-    """A model that a run keeps and brings back exactly.
+    """A model that a run stores and loads exactly.
 
-    A class is one kind of model. `Config` is its frozen dataclass of settings; an instance is a trained (or fresh) model.
+    A class is one kind of model. `Config` is its frozen dataclass of settings. An instance is a trained or newly initialized
+    model.
     """
 
     name: ClassVar[str]
@@ -22,19 +23,19 @@ class Saved(ABC):
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything the model has learned, by name. A run saves it as model.safetensors."""
+        """Return all fitted parameters by name. A run stores them as model.safetensors."""
 
     @classmethod
     @abstractmethod
     def from_tensors(cls, config: Any, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
-        """Make the model whose `tensors()` these are. Its scores have the same bits as those of the saved model."""
+        """Return the model whose `tensors()` these are. Its scores are bit-identical to those of the stored model."""
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the results should know (a fallback that was used, a limit that was met), one line each."""
+        """Remarks for readers of the results, one line each, such as a fallback that was used or a limit that was reached."""
         return []
 
     @property
     def parameters_count(self) -> int:
-        """Numbers the model has learned (for count tables: stored probabilities and weights)."""
+        """The number of fitted parameters. For count tables: stored probabilities and weights."""
         return sum(t.numel() for t in self.tensors().values())
