@@ -1,1 +1,1 @@
-"""Learning: the training loop, optimizer, schedule, checkpoints and runs on disk."""
+"""Training: the training loop, optimizer, schedule, checkpoints and runs on disk."""

@@ -1,4 +1,4 @@
-"""Every setting of a model and of its training: what it means, its default, and what it comes to for a text and a budget."""
+"""Descriptions of every setting of a model and its training: meaning, default, and value for a given text and budget."""
 
 from __future__ import annotations
 
@@ -34,32 +34,41 @@ from lmlab.text.splitting import SplitBy
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """One setting. here: what it comes to for the text and budget that were given; None: none were, or it has no value."""
+    """One setting of a model or of the training loop.
+
+    Attributes:
+        here: its value for the given text and budget; None if none were given or the setting has no value.
+    """
 
     name: str
     kind: str  # "a whole number", "rotary | learned"
-    default: Any  # None: chosen to suit the text and the budget
+    default: Any  # None: chosen by the text and the budget
     meaning: str
     here: Any = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All settings of a kind of model. text, budget: what `here` is for, where anything was asked for."""
+    """All settings of a kind of model and its training.
+
+    Attributes:
+        text: the text that the values in `here` are for; None: no values were requested.
+        budget: the budget that the values in `here` are for.
+    """
 
     model: str
     about: str
     settings: list[Setting]  # of the model
-    learning: list[Setting]  # of the training loop; none where the model counts
+    learning: list[Setting]  # of the training loop; empty for a counting model
     text: str | None = None
     tokenizer: str | None = None
     budget: str | None = None
     parameters: int | None = None
-    plan: ExecutionPlan | None = None  # how the steps of such a run would be taken here
+    plan: ExecutionPlan | None = None  # execution plan of such a run on this machine
 
     @property
     def by_the_clock(self) -> bool:
-        """Whether sizes follow from how fast the machine was just now, so that they may be others a moment later."""
+        """Whether sizes depend on the measured speed of the machine, so that they may differ at the next call."""
         return bool(self.learning) and self.budget is not None and Budget.parse(self.budget).seconds is not None
 
 
@@ -82,7 +91,7 @@ def settings(
     """Describe every setting of a model and of its training, with its default and its meaning.
 
     With a text, the description also holds the value that each setting takes when `train` is called with the same arguments.
-    Nothing is trained for that, but for a budget of seconds some steps are timed, and a model that counts does count.
+    That trains nothing, but a budget of seconds times some steps, and a counting model counts the text.
     """
     kind = trainable_kind(model)
     refuse_if_it_counts(model, learning=learning)
@@ -119,7 +128,7 @@ def settings(
         config, parameters, loop = prepared.config, prepared.model.parameters_count, _chosen_of_the_loop(prepared)
         trainer = Trainer(
             prepared.model, prepared.task, prepared.loop, prepared.hardware, Path(), Silent()
-        )  # that writes nothing
+        )  # writes nothing
         plan = rehearsed(prepared.new_plan, trainer)
     else:
         assert isinstance(prepared, PreparedCount)
@@ -139,7 +148,7 @@ def settings(
 
 
 def _chosen_of_the_loop(prepared: PreparedLearner) -> dict[str, Any]:
-    """Every setting of the training loop by name, with the values that the run will take."""
+    """Return the values that a run would use for every setting of the training loop, by name."""
     model, task, loop, hardware = prepared.model, prepared.task, prepared.loop, prepared.hardware
     assert isinstance(task, NextToken)
     optimizer = optimizer_for(model, task, loop, hardware).config
@@ -178,7 +187,10 @@ def _kind(hint: Any) -> str:
 
 
 def meanings(config_class: type) -> dict[str, str]:
-    """What each field is, as the comment beside it says: so it is written once, by whoever writes the model."""
+    """Return the meaning of each field of a config class, from the comment on its line in the source.
+
+    The comment is the only place where a meaning is written.
+    """
     found: dict[str, str] = {}
     for part in reversed(config_class.__mro__[:-1]):
         found |= _own_meanings(part)
@@ -188,7 +200,7 @@ def meanings(config_class: type) -> dict[str, str]:
 def _own_meanings(config_class: type) -> dict[str, str]:
     try:
         source = textwrap.dedent(inspect.getsource(config_class))
-    except OSError:  # a class that was typed into a console
+    except OSError:  # a class defined in a console has no source
         return {}
     comments = {
         token.start[0]: token.string.lstrip("# ").strip()

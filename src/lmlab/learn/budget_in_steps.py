@@ -1,4 +1,4 @@
-"""Where more training only harms: whether a budget of seconds lasts longer than so many steps."""
+"""The comparison of a budget of seconds with a number of steps, for tasks on which more steps only overfit."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ TIMED_STEPS = 10
 
 
 def lasts_longer(steps: int, config: TrainConfig, model: Learner, task: Task, hardware: Hardware) -> bool:
-    """Whether there is time for more steps than these; a few are timed, and the model is good for nothing afterwards."""
+    """Whether a budget of seconds allows more than `steps` steps, estimated by timing a few steps.
+
+    The timed steps change the weights of `model`, which must be discarded afterwards.
+    """
     if config.budget.seconds is None:
         return False
     step = Trainer(model, task, config, hardware, Path(), Silent()).to_be_timed()
-    with using_threads(hardware.device, hardware.now):  # as it would begin
+    with using_threads(hardware.device, hardware.now):  # the thread count that the run starts with
         for _ in range(TIMED_STEPS // 2):
             step()
         settle(hardware.device)

@@ -1,4 +1,4 @@
-"""How far a training run has come, in seconds, steps or tokens."""
+"""The progress of a training run through its budget, in seconds, steps or tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmlab.learn.world import ALONE, World
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """What a run has spent on learning."""
+    """The steps, tokens and seconds that a run has spent on training."""
 
     steps: int = 0
     tokens: int = 0
@@ -19,13 +19,13 @@ class Spent:
 
 
 class Clock:
-    """This class counts steps, tokens and seconds of a run (across resumes) and compares them with the budget.
+    """A counter of the steps, tokens and seconds of a run (across resumes), and of the share of the budget they use.
 
-    The schedule ends where the budget ends: `fraction` goes from 0 to 1 and the learning rate is back at zero at 1.
-    With a budget in seconds it depends on the machine; with one in steps or tokens it is the same everywhere.
+    The learning-rate schedule ends where the budget ends: `fraction` goes from 0 to 1, and the learning rate is zero at 1.
+    With a budget in seconds the number of steps depends on the machine; with one in steps or tokens it is the same everywhere.
 
-    Seconds stand still between two calls of `look`, which reads the writer's time for all processes. So whatever is decided by
-    the clock (the learning rate, when to validate, to save and to stop) is decided alike everywhere.
+    The time changes only when `look` is called, which reads the writer's time for all processes. All processes therefore make
+    the same decisions about the learning rate, validation, checkpoints and stopping.
     """
 
     def __init__(
@@ -38,36 +38,36 @@ class Clock:
         thing: str = "token",
         world: World = ALONE,
     ) -> None:
-        """Start at what a run has spent so far.
+        """Start the clock at the steps, tokens and seconds that the run has spent so far.
 
         Args:
-            budget: What the run may spend, beyond `earlier`.
-            steps: Taken so far.
-            tokens: Read so far.
-            seconds: Of training so far.
-            earlier: What the run had spent, under budgets that are used up, before this one began.
-            thing: What `tokens` counts, where a task learns from something else.
-            world: The processes that share the clock.
+            budget: the budget of the run, beyond `earlier`.
+            steps: steps taken so far.
+            tokens: items trained on so far.
+            seconds: seconds of training so far.
+            earlier: the amounts spent under earlier budgets of the run, which are used up.
+            thing: the item that `tokens` counts, such as "token" or "example".
+            world: the processes that share the clock.
         """
         self.budget, self.steps, self.tokens, self.thing, self.world = budget, steps, tokens, thing, world
         self.earlier = earlier or Spent()
-        self.seconds = seconds  # of training so far, those before a resume included
+        self.seconds = seconds  # of training so far, including those before a resume
         self._before, self._started = seconds, time.perf_counter()
-        self.reserve_s = 0.0  # what the last validation will take: a budget in seconds must leave room for it
+        self.reserve_s = 0.0  # expected duration of the last validation, which a budget in seconds must include
 
     def look(self) -> float:
-        """Read the time; return the seconds of training so far."""
+        """Read the time and return the seconds of training so far."""
         self.seconds = self.world.broadcast(self._before + time.perf_counter() - self._started)
         return self.seconds
 
     @property
     def seconds_here(self) -> float:
-        """Seconds of training since the run began or was resumed."""
+        """The seconds of training since the run was started or last resumed."""
         return self.seconds - self._before
 
     @property
     def fraction(self) -> float:
-        """Share of the budget that is used, 0 to 1 (or a little beyond)."""
+        """The share of the budget that is used: 0 to 1, or slightly above."""
         if self.budget.steps is not None:
             return (self.steps - self.earlier.steps) / self.budget.steps
         if self.budget.tokens is not None:
@@ -77,18 +77,21 @@ class Clock:
 
     @property
     def next_fraction(self) -> float:
-        """Where the coming step will end, if it takes as long as those before it: the last step should fit in."""
+        """The share of the budget that will be used after the next step, if it costs the average of the steps so far.
+
+        The loop stops before a step that would exceed the budget.
+        """
         taken = self.steps - self.earlier.steps
         return self.fraction * (taken + 1) / taken if taken else self.fraction
 
     def tick(self, tokens: int) -> None:
-        """Count one more step, of so many tokens, and look."""
+        """Count one more step on `tokens` items, and read the time."""
         self.steps += 1
         self.tokens += tokens
         self.look()
 
     @property
     def remaining_s(self) -> float:
-        """Seconds still to go, estimated from the pace so far."""
+        """The estimated seconds until the budget ends, at the average speed so far; NaN before the first step."""
         used = self.fraction
         return (self.seconds - self.earlier.seconds) * (1 - used) / used if used > 0 else float("nan")

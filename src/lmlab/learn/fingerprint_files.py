@@ -1,4 +1,4 @@
-"""The files of a run that tell what it was trained on."""
+"""The files of a run that hold fingerprints of its training texts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ STEM = "training_text"
 
 
 def fingerprint_file(number: int) -> str:
-    """The name of the file of one text."""
+    """Return the name of the fingerprint file of text number `number`."""
     return f"{STEM}{f'.{number}' if number else ''}.safetensors"
 
 
 def fingerprints_in(folder: Path, named: Sequence[str]) -> list[Fingerprint]:
-    """The fingerprints in the folder of a run, whose record names them by their SHA-256.
+    """Return the fingerprints in the folder of a run, whose record names them by SHA-256.
 
-    `Fingerprint.unknown` stands for one that is missing, and for all that the record does not name, as in runs of older
-    versions. The hashes find files that were mixed up or lost. Who forges a run can write other hashes into its record.
+    `Fingerprint.unknown` stands for one that is missing, and for all if the record names none, as in older formats. The hashes
+    detect exchanged or lost files. They do not protect against a forged record.
+
+    Raises:
+        Mistake: a file does not have a hash that the record names.
     """
     from lmlab.text.fingerprint import Fingerprint
 

@@ -1,4 +1,4 @@
-"""A prepared model is fitted by counting or trained by the loop, and saved in its run."""
+"""Functions that fit a prepared model, by counting or by the training loop, and save it in its run."""
 
 from __future__ import annotations
 
@@ -27,12 +27,18 @@ from lmlab.learn.undertrained import UNTOLD, Undertrained, too_short_to_tell, un
 
 
 def stream_folder() -> Path:
-    """Where tokenised texts are kept."""
+    """Return the cache folder of tokenized texts."""
     return cache_folder() / "tokens"
 
 
 def hardware_for(config: TrainConfig, device: str, precision: str) -> Hardware:
-    """What a run that begins now computes with."""
+    """Choose the device, precision and thread count of a new run.
+
+    With a budget of seconds, the thread count that is fastest under the present load is measured.
+
+    Raises:
+        Mistake: `matrix_every` is above 1 with captured or compiled steps.
+    """
     hardware = choose(device, precision)
     if config.stepping is not None:
         hardware = as_asked(hardware, config.stepping)
@@ -41,17 +47,18 @@ def hardware_for(config: TrainConfig, device: str, precision: str) -> Hardware:
             f"steps that are {hardware.stepping} are all alike: leave matrix_every at 1, or take stepping=eager",
             code="matrix-every-beside-stepping",
         )
-    if config.budget.seconds is None:  # steps and tokens mean the same everywhere, and time that is saved buys nothing
+    if config.budget.seconds is None:  # steps and tokens mean the same everywhere, so speed does not change the result
         return hardware
     return at_this_moment(hardware)
 
 
 def count(run: Run, fit: Callable[[], CountModel], tokens: int) -> Run:
-    """Fit a model that counts, and save it.
+    """Fit a model by counting and save it.
 
     Args:
-        fit: Counts, and returns the model.
-        tokens: How many tokens it counts.
+        run: the run to save it in.
+        fit: counts the tokens and returns the model.
+        tokens: the number of tokens that it counts.
     """
     with run.alone(), saying_what_is_kept(run):
         started = time.perf_counter()
@@ -62,9 +69,10 @@ def count(run: Run, fit: Callable[[], CountModel], tokens: int) -> Run:
 
 
 def learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch) -> Run:
-    """Train from the weights the model has or from the checkpoint, and save what came to an end.
+    """Train a model from its initial weights or its checkpoint, and save it in its run.
 
-    Ctrl-C ends the training after the step at hand; once that is over, what was learned is saved before it is heard.
+    Ctrl-C ends the training after the current step and saves a checkpoint. If it arrives when training has ended, the model is
+    saved first.
     """
     with run.alone(), saying_what_is_kept(run):
         with interruptible() as interrupted:
@@ -76,7 +84,7 @@ def learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: H
 
 @contextmanager
 def saying_what_is_kept(run: Run) -> Iterator[None]:
-    """Whoever stops it hears what there is of the run, and how it goes on."""
+    """Turn a KeyboardInterrupt into `Stopped`, whose message says what is saved and how to resume."""
     try:
         yield
     except Stopped:
@@ -117,7 +125,7 @@ def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: 
         watch.say(f"{run.record.model.name}: {result.undertrained}")
     elif result.status == "finished" and too_short_to_tell(run.metrics, run.record.training.earlier):
         watch.say(f"{run.record.model.name}: {UNTOLD}")
-    from lmlab.learn.curve_figures import loss_figure  # here, because a model that counts has nothing to draw
+    from lmlab.learn.curve_figures import loss_figure  # imported here, because counting models have no curve
     from lmlab.learn.run_page import run_page
     from lmlab.page.figures import standalone
 

@@ -1,7 +1,7 @@
-"""Micro-batches: the rows of a batch cut into parts, each with a dropout seed of its own.
+"""Micro-batches: subsets of the rows of a batch, each with its own dropout seed.
 
-How a batch is cut depends on nothing but the batch and the number of parts, so one process and eight learn from the same
-micro-batches; process r of n takes those with the numbers r, r + n, r + 2n and so on. Their gradients are added up.
+The division of a batch depends only on the batch and the number of parts. One process and eight therefore train on the same
+micro-batches. Process r of n takes numbers r, r + n, r + 2n and so on. Their gradients are summed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ BETWEEN_RUNS = 1_000_003
 
 @dataclass(frozen=True, kw_only=True)
 class MicroBatch:
-    """Rows that go through the model at once.
+    """The rows of a batch that pass through the model at once.
 
-    Args:
-        piece: What the loss takes.
-        carry: What the model carries on from the piece before; None at the first.
-        seed: Of dropout.
-        counts: Whether its loss counts; one that does not is computed by a process for which a batch has too few rows.
+    Attributes:
+        piece: the argument of the loss.
+        carry: the state from the previous piece; None for the first piece.
+        seed: the dropout seed.
+        counts: False in a process that has no rows of a batch. Its loss and gradient are then multiplied by zero.
     """
 
     piece: Any
@@ -37,7 +37,7 @@ class MicroBatch:
 
 
 def cut(batch: Batch, parts: int) -> Sequence[Batch]:
-    """Cut a batch between rows into so many parts of nearly equal size; into fewer where it has fewer rows."""
+    """Split a batch by rows into at most `parts` parts of nearly equal size; fewer if it has fewer rows."""
     if parts == 1:
         return (batch,)
     bounds = [part * batch.rows // parts for part in range(parts + 1)]
@@ -45,5 +45,11 @@ def cut(batch: Batch, parts: int) -> Sequence[Batch]:
 
 
 def dropout_seed(seed: int, step: int, part: int) -> int:
-    """Return the dropout seed of a micro-batch. seed: of the run; part: the number of the micro-batch in the batch."""
+    """Return the dropout seed of a micro-batch.
+
+    Args:
+        seed: the seed of the run.
+        step: the number of the step.
+        part: the number of the micro-batch in its batch.
+    """
     return seed * BETWEEN_RUNS + step + part * BETWEEN_MICRO_BATCHES

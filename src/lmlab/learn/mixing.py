@@ -1,7 +1,7 @@
-"""From trained runs to a run that mixes them.
+"""The creation of a mixture model from trained runs.
 
-The new run holds copies of all weights, not references: a run is a folder that can be moved, sent to someone and opened years
-later, and the hash in its record vouches for everything that decides its numbers. What it was made of stands in the record.
+The new run stores copies of all weights, not references. It can therefore be moved, and the hash in its record covers
+everything that determines its predictions. The record names the source runs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from lmlab.text.batches import even_windows
 from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import tokenize
 
-WINDOW = 2048  # tokens that are read from a beginning, to fit weights on
-MOST_TOKENS = 1 << 17  # to fit weights on, spread over the validation part: more would hardly move them
-ROWS = 16  # of them read side by side
-FEWEST_TOKENS = 200  # below this there is nothing to learn weights from
+WINDOW = 2048  # tokens per window on which weights are fitted
+MOST_TOKENS = 1 << 17  # for fitting, spread over the validation part: more hardly changes the weights
+ROWS = 16  # windows per batch
+FEWEST_TOKENS = 200  # in the validation part: fewer do not determine the weights
 
 
 def mix(
@@ -42,12 +42,22 @@ def mix(
     tokens: int = MOST_TOKENS,
     watch: Callable[[str], None] | None = None,
 ) -> Run:
-    """Mix the models of these runs, which share a text and a tokenizer, and save the mix in the new folder `out`.
+    """Combine the models of these runs into one mixture and save it in the new folder `out`.
 
-    The weights are fitted on the validation part: constants, or a gate that sees how sure the models are, whichever
-    predicts the half better that it was not fitted on. A model that gets next to no weight is left out.
-    adapt: let the weights go on learning while the mix reads. tokens: of the validation part that are read, at most.
-    watch: told what is being done.
+    The runs must share a text and a tokenizer. Weights are fitted on the validation part in two variants: constants, and a
+    gate on the models' confidence features. The variant with the lower loss on the half that it was not fitted on is kept. A
+    model with negligible weight is dropped.
+
+    Args:
+        runs: the runs, or their folders.
+        out: the folder of the new run.
+        adapt: keep updating the weights at prediction time.
+        device: the device that the models are evaluated on.
+        tokens: maximum number of validation tokens to use.
+        watch: callback for progress messages.
+
+    Raises:
+        Mistake: the runs cannot be mixed, or the validation part is too short.
     """
     started, out = time.perf_counter(), Path(out)
     if tokens < 1:
@@ -94,7 +104,7 @@ def mix(
         seconds=sum(part.seconds for part in spent) + time.perf_counter() - started,
         message=_summary(fitted, named),
     )
-    with interruptible() as interrupted:  # a mix that is written is written whole
+    with interruptible() as interrupted:  # Ctrl-C must not leave a partly written run
         made = create_run(out, record, first.tokenizer, texts)
         finish_run(made, model, dataclasses.asdict(model.config), result)
     if interrupted():
@@ -103,7 +113,7 @@ def mix(
 
 
 def _require_company(runs: Sequence[Run]) -> None:
-    """A Mistake unless these are at least two runs over one text and one tokenizer."""
+    """Raise a Mistake unless there are at least two runs, all on one text, split and tokenizer."""
     if len(runs) < 2:
         raise Mistake("a mix is made of two runs or more; name the others too", code="mix-of-one-run")
     first, *others = runs
@@ -140,7 +150,7 @@ def _ingredients(runs: Sequence[Run], fitted: Fitted) -> tuple[Ingredient, ...]:
 
 
 def _summary(fitted: Fitted, runs: Sequence[Run]) -> str:
-    """What was chosen, and what was left out."""
+    """Return a sentence that names the chosen weighting, the losses of both variants and the dropped models."""
     decided = ", ".join(f"{kind} {nats:.4f}" for kind, nats in fitted.nats.items())
     left_out = [run.record.model.name for k, run in enumerate(runs) if k not in fitted.kept]
     said = f"{fitted.weighting} weights (nats a token on text they were not fitted on: {decided})"

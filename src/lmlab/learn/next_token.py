@@ -1,7 +1,7 @@
-"""Predicting the next token: the task of every language model.
+"""Next-token prediction: the task of every language model.
 
-Batches are windows of a token stream, each from its own begin; a model that carries a state reads long stretches instead,
-a piece at a time, and starts afresh after a few pieces, so that the state that is carried need never be saved.
+Batches are windows of a token stream. A model that carries a state reads long sequences instead, one piece at a time. It
+starts from a fresh state after `CARRIED_CHUNKS` pieces, so that a checkpoint never holds a carried state.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from lmlab.text.stream import TokenStream
     from lmlab.text.tokenizers import Tokenizer
 
-CARRIED_CHUNKS = 16  # of truncated back-propagation; then a carried state starts afresh, and may be checkpointed
-VALIDATION_TOKENS = 16_384  # at most: enough to rank weights, few enough to look at often
+CARRIED_CHUNKS = 16  # pieces of truncated backpropagation between fresh states; checkpoints are written there
+VALIDATION_TOKENS = 16_384  # at most: enough to rank weights, few enough to evaluate often
 SAMPLE_TOKENS = 100
-TIMES_READ = 2  # and less: nothing is known by heart, and looking would take a part of a short budget
-DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
+TIMES_READ = 2  # epochs; with fewer nothing is memorized, and calibrating would cost part of a short budget
+DIVERGED_NATS = 2.0  # above the loss of a uniform guess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class NextToken(Task):
     rows: int
     length: int
     tokenizer: Tokenizer
-    chunks: int | None  # pieces of `length` tokens in a stretch, for models that carry a state; None: windows
+    chunks: int | None  # pieces of `length` tokens per sequence, for models that carry a state; None: windows
 
     @classmethod
     def of(
@@ -59,7 +59,19 @@ class NextToken(Task):
         config: TrainConfig,
         larger: int = 1,
     ) -> Self:
-        """The task with batches that suit the model. larger: how many times its rows, where a machine takes that as easily."""
+        """Create the task with the batch size of the model, or that of `config`.
+
+        Args:
+            model: the model in training.
+            tokenizer: the tokenizer of both streams.
+            train: the training tokens.
+            valid: the validation tokens; None: no validation.
+            config: the settings of the training loop.
+            larger: factor on the model's default rows, for hardware on which larger batches are faster.
+
+        Raises:
+            Mistake: `config.length` exceeds the context of the model.
+        """
         most = model.longest_window
         if most is not None and config.length is not None and config.length > most:
             raise Mistake(
@@ -83,38 +95,40 @@ class NextToken(Task):
         )
 
     def batch(self, seed: int, step: int) -> Windows:
-        """Windows, or stretches across document bounds, drawn from (seed, step)."""
+        """Draw windows, or sequences that may cross document boundaries for models that carry a state."""
         if self.chunks is None:
             return draw_windows(self.train, self.rows, self.length, seed, step)
         return Windows(draw_stretches(self.train, self.rows, self.length * self.chunks, seed, step))
 
     def pieces(self, batch: Any) -> Sequence[Windows]:
-        """The windows; of stretches, a few tokens of each at a time."""
+        """Return the windows as one piece, or split sequences into pieces of `length` tokens."""
         if self.chunks is None:
             return (batch,)
         return [Windows(piece_BT) for piece_BT in batch.tokens_BT.split(self.length, dim=1)]
 
     def loss(self, model: Learner, piece: Any, carry: Any) -> tuple[Loss, Any]:
-        """The loss of the windows; of stretches with the state carried from one piece to the next."""
+        """Return the loss of a piece and the state for the next piece, which is None for windows."""
         if self.chunks is None:
             return model.loss(piece), None
         assert isinstance(model, CarriedLanguageModel)
         return model.loss_carried(piece.tokens_BT, carry)
 
     def validation(self) -> Iterable[Windows]:
-        """Windows spread evenly over the validation part."""
+        """Return windows that are spread evenly over the validation part."""
         if self.valid is None:
             return ()
         length = min(self.length, self.valid.tokens)
         return even_windows(self.valid, VALIDATION_TOKENS // length, length).split(self.rows)
 
     def measured(self, nats: float, part: PartName) -> dict[str, float]:
-        """Bits per byte, what spelling unknown words costs included; and nats per token."""
+        """Convert nats per token to bits per byte, including the cost of spelling unknown words, and to nats per token."""
         return {"bits_per_byte": self.units[part].bits_per_byte(nats), "nats_per_token": nats}
 
     def training_flops(self, model: Learner) -> float | None:
-        """For each token of a batch: on average over a stretch, whose first piece has nothing to look back to, or over windows,
-        of which documents that are shorter leave a part empty.
+        """Return the average forward and backward FLOPs per token of a batch; None: unknown.
+
+        The first piece of a sequence has no context before it, so FLOPs are averaged over the pieces. Windows of short
+        documents are partly empty, so FLOPs are divided by the filled positions alone.
         """
         pieces = self.chunks or 1
         share = filled(self.train, self.length) if self.chunks is None else 1.0
@@ -124,13 +138,16 @@ class NextToken(Task):
         return None if None in known else sum(filter(None, known)) / (pieces * self.rows * self.length * share)
 
     def calibrated(self, model: Learner, read: float) -> float | None:
-        """A text that was read a few times is partly known by heart, which makes a model too sure of others."""
+        """Calibrate the logits on the validation part if the training text was read `TIMES_READ` times or more.
+
+        Repeated epochs make a model overconfident on other texts.
+        """
         if not isinstance(model, NeuralLanguageModel) or read < TIMES_READ * self.train.tokens:
             return None
         return model.calibrate(self.validation())
 
     def sample(self, model: Learner) -> str:
-        """A few tokens drawn from the model, always with the same luck."""
+        """Return `SAMPLE_TOKENS` tokens drawn from the model, always with the same seed."""
         assert isinstance(model, NeuralLanguageModel)
         luck = torch.Generator().manual_seed(0)
         logp_BV, state = model.begin(1)
@@ -142,5 +159,5 @@ class NextToken(Task):
 
     @property
     def worst_nats(self) -> float:
-        """Somewhat above what guessing costs."""
+        """The nats per token above which training has diverged: the loss of a uniform guess plus `DIVERGED_NATS`."""
         return math.log(self.vocab_size) + DIVERGED_NATS

@@ -1,9 +1,9 @@
-"""Measure how fast a model of some size trains here and now, by real steps, before a run fixes its size.
+"""The training speed of models of any size, measured on this machine before a run fixes its size.
 
-A size is chosen by how many tokens the budget trains it on. So what is timed is the step of the run: forward, backward and
-update, in its precision and with its threads, beside whatever else the machine is doing. Timing every size would take longer
-than some budgets. So a small size is timed and the speeds of the others are estimated from it. Then the size that these
-estimates favour is timed, until the favoured size is a timed one or the time for timing is used up.
+A size is chosen by the number of tokens that the budget trains it on. The timed step is therefore that of the run: forward,
+backward and update, with its precision, its threads and the present load of the machine. Timing every size would exceed short
+budgets. So a small size is timed, and the speeds of others are estimated from it. Then the size that these estimates favour is
+timed, until the favoured size is a timed one or the time for timing is used up.
 """
 
 from __future__ import annotations
@@ -24,61 +24,63 @@ from lmlab.hardware.rates import settle
 from lmlab.hardware.threads import neighbours
 from lmlab.learn.settings import MOST_VALIDATING
 
-SHARE = 0.03  # of a budget that timing may take
+SHARE = 0.03  # of a budget that timing may use
 MOST_PLANNING = (
-    0.5  # of a budget that planning counts for: a very short one overruns rather than train for no time at all
+    0.5  # of a budget that planning may be charged to; a very short budget overruns instead of training for no time
 )
-SMALL = 1 / 100  # of the budget: the size that suits it is timed first, because it is cheap whatever this machine is
-WARM_S, WARM_SHARE = 0.4, 0.005  # at most before anything is timed: so long, or that share of the budget if it is more
-SETTLED_STEPS, FASTER = 4, 0.9  # so many steps running, none of which takes less than this part of the best before it
-COLD_STEPS = 2  # find memory and choose kernels, and do not count
-TIMED_STEPS = 3  # at least
-TIMED_S, TIMED_SHARE = 0.1, 0.006  # and for so long, or for that share of the budget if it is more
-# Longer than others by this factor and by so many seconds: the machine stood still. A neighbour that wants a core gets it for
-# milliseconds at a time; a virtual machine whose host is busy loses it for a tenth of a second or a whole one, now and then.
+SMALL = 1 / 100  # of the budget: the size that suits this share is timed first, because it is cheap on any machine
+WARM_S, WARM_SHARE = 0.4, 0.005  # maximum warm-up: seconds, or a share of the budget if that is more
+SETTLED_STEPS, FASTER = 4, 0.9  # warm-up ends after this many steps in a row, none faster than this factor of the best
+COLD_STEPS = 2  # untimed: they allocate memory and select kernels
+TIMED_STEPS = 3  # minimum number
+TIMED_S, TIMED_SHARE = 0.1, 0.006  # minimum duration: seconds, or a share of the budget if that is more
+# A step is a stall if it exceeds the usual one by this factor and by this many seconds. Other processes take a core for
+# milliseconds; a busy host stops a virtual machine for 0.1 to 1 s. More stalls than the share SELDOM are the usual state.
 STALLED, STALLED_S, SELDOM = 4, 0.05, 1 / 4
-GUESSED_EFFICIENCY = 0.3  # of the speed of bare products, before any step was timed
-GROWTH = 0.8  # seconds per token grow with this power of the operations: larger products run at higher speed
-FORWARD = 1 / 3  # of the work of a training step: what looking at the validation part takes, token by token
+GUESSED_EFFICIENCY = 0.3  # of the speed of matrix products, before any step was timed
+GROWTH = 0.8  # seconds per token grow with this power of the FLOPs: larger products run at a higher FLOP rate
+FORWARD = 1 / 3  # FLOPs of validation per token, as a share of training
 # A budget of fewer steps than this teaches more in steps of half the rows, if it still reads nearly as much (measured with gpt,
 # cnn, gru and rnn-attention, 25 and 75 s of two slow cores: 0.05 to 0.25 bits per byte; with twice the steps it gains nothing).
 ENOUGH_STEPS, NEARLY, LEAST_ROWS = 600, 0.7, 1 / 8
 
 Step = Callable[[], int]  # one training step; returns its tokens
-Begin = Callable[[Any, float], Step]  # a fresh model of a config, ready to step with that share of the usual rows
+Begin = Callable[[Any, float], Step]  # (config, share of the default rows) to the step of a new model
 
 
 @dataclass
 class Timings:
-    """The sizes timed so far, by kind of model and hardware; the entries of a comparison or a sweep share them."""
+    """The timings of sizes so far, by kind of model and hardware. The entries of a comparison or a sweep share them."""
 
     known: dict[tuple[str, str], dict[float, float]] = field(default_factory=dict)
-    warm: set[tuple[str, Any]] = field(default_factory=set)  # kinds and configs that this process has taken steps with
-    step_tokens: dict[str, int] = field(default_factory=dict)  # of a step with the usual rows, by kind, as last timed
+    warm: set[tuple[str, Any]] = field(
+        default_factory=set
+    )  # (kind, config) pairs with which this process has taken steps
+    step_tokens: dict[str, int] = field(default_factory=dict)  # tokens of the last timed step, by kind
     rows: dict[tuple[str, Any], tuple[float, float]] = field(
         default_factory=dict
-    )  # share of them and speed, once chosen
+    )  # chosen share of the default rows and tokens per second, by (kind, config)
 
     def of(self, kind: str, hardware: Hardware) -> dict[float, float]:
-        """Seconds per token by operations per token, of one kind on this hardware."""
+        """Return the seconds per token by FLOPs per token, of one kind of model on this hardware."""
         return self.known.setdefault((kind, str(hardware)), {})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
-    """The measured speed of the steps of a run, and what follows from it."""
+    """The measured training speed of a run, and the quantities derived from it."""
 
     tokens_per_second: float
-    tokens: float  # that the budget trains on at this speed
-    threads: int  # with which that was measured
-    planning_s: float  # spent on measuring, a part of the budget
-    timed_s: float  # of these, spent on timed steps
-    sizes: int  # that were timed
-    rows: float = 1.0  # of a step, as a share of the usual ones
+    tokens: float  # tokens that the budget trains on at this speed
+    threads: int  # thread count of the measurement
+    planning_s: float  # seconds of the budget spent on measuring
+    timed_s: float  # seconds of these spent on timed steps
+    sizes: int  # number of timed sizes
+    rows: float = 1.0  # rows of a step, as a share of the default
 
 
 class Pace:
-    """Tokens per second of one kind of model at any size: timed, or estimated from the nearest timed sizes."""
+    """The tokens per second of one kind of model at any size: timed, or estimated from the nearest timed sizes."""
 
     def __init__(
         self,
@@ -88,17 +90,25 @@ class Pace:
         hardware: Hardware,
         timings: Timings | None = None,
     ) -> None:
-        """flops_per_token: of training, by formula, for a config. begin: makes a fresh model of a config, ready to step."""
+        """Start without timings, or with shared ones.
+
+        Args:
+            kind: the kind of model.
+            flops_per_token: returns the training FLOPs per token of a config, by formula.
+            begin: constructs a new model of a config and returns a function that takes one step.
+            hardware: the hardware to time on.
+            timings: timings that are shared with other runs.
+        """
         self.hardware, self._begin, self._formula = hardware, begin, flops_per_token
         self._shared = timings or Timings()
         self._timings, self._kind = self._shared.of(kind, hardware), kind
         self._flops: dict[Any, float] = {}
-        self._warmed: tuple[Any, Step] | None = None  # that may go on
+        self._warmed: tuple[Any, Step] | None = None  # config and step that were warmed up last and can be continued
         self.threads = hardware.now
         self.timed_s, self.stalled_s, self.sizes = 0.0, 0.0, 0
 
     def tokens_per_second(self, config: Any) -> float:
-        """Of training a model of this config."""
+        """Return the training speed of a model of this config in tokens per second, timed or estimated."""
         flops = self._flops_per_token(config)
         return 1.0 / (self._timings.get(flops) or self._estimate(flops))
 
@@ -108,14 +118,20 @@ class Pace:
         return bool(self._timings)
 
     def is_timed(self, config: Any) -> bool:
-        """Whether its speed is known rather than estimated."""
+        """Whether the speed of this config was timed, not estimated."""
         return self._flops_per_token(config) in self._timings
 
     def time(self, config: Any, least_s: float, most_s: float) -> None:
-        """Take steps for `least_s` seconds with a model of this config, which is then thrown away; of a very slow one two."""
+        """Time training steps of a new model of this config, which is discarded afterwards.
+
+        Args:
+            config: the settings of the model.
+            least_s: seconds to take timed steps for. A very slow model takes a single timed step per thread count.
+            most_s: seconds after which no further thread count is tried.
+        """
         started, before = time.perf_counter(), torch.get_num_threads()
         step = self._going_on(config) or self._started(config)
-        # Threads as the run will choose them: the number at hand, and those beside it that may be faster for this work.
+        # Thread counts as the run will choose them: the present one and its neighbours, which may be faster for this model.
         counts = [before] if self.hardware.device.type != "cpu" else [self.threads]
         if self.known and self.hardware.device.type == "cpu":
             counts = neighbours(self.hardware.threads, self.threads)
@@ -125,7 +141,7 @@ class Pace:
                 set_threads(threads)
                 seconds_per_token[threads], tokens = self._seconds_per_token(step, least_s / len(counts))
                 self._shared.step_tokens[self._kind] = tokens
-                if time.perf_counter() - started > most_s:  # a slow one: what is known must do
+                if time.perf_counter() - started > most_s:  # a slow model: the counts timed so far must suffice
                     break
         finally:
             threads_as_before(before)
@@ -136,9 +152,18 @@ class Pace:
         self.sizes += 1
 
     def share_of_rows(self, config: Any, seconds: float, least_s: float) -> tuple[float, float]:
-        """Which share of the usual rows a step should have in a budget of so many seconds, and tokens per second with it.
+        """Choose the share of the default rows per step for a budget, and measure the speed with it.
 
-        Fewer where steps would be few, and smaller ones take less time nearly in proportion.
+        Rows are halved while the budget allows fewer than `ENOUGH_STEPS` steps and the speed in tokens per second stays nearly
+        the same.
+
+        Args:
+            config: the settings of the model.
+            seconds: the budget.
+            least_s: seconds to time each share for.
+
+        Returns:
+            The share, and the tokens per second.
         """
         if (self._kind, config) in self._shared.rows:
             return self._shared.rows[self._kind, config]
@@ -148,7 +173,7 @@ class Pace:
             halved, fewer = self._with_rows(config, share / 2, least_s)
             if fewer == tokens:
                 break
-            if halved < NEARLY * speed:  # others may have taken the machine meanwhile: both again, one after the other
+            if halved < NEARLY * speed:  # other load may have come meanwhile: time both again in turn
                 speed, halved = (self._with_rows(config, rows, least_s)[0] for rows in (share, share / 2))
             if halved < NEARLY * speed:
                 break
@@ -157,7 +182,7 @@ class Pace:
         return share, speed
 
     def _with_rows(self, config: Any, share: float, least_s: float) -> tuple[float, int]:
-        """Tokens per second and per step with that share of the usual rows."""
+        """Return the tokens per second and the tokens per step with this share of the default rows."""
         started, before = time.perf_counter(), torch.get_num_threads()
         step = self._started(config, share)
         try:
@@ -169,10 +194,11 @@ class Pace:
         return 1.0 / seconds_per_token, tokens
 
     def _seconds_per_token(self, step: Step, least_s: float) -> tuple[float, int]:
-        """Over some steps, after those that find memory and choose kernels, few of slow ones; and the tokens of a step.
+        """Return the mean seconds per token over some steps, and the tokens of a step.
 
-        Their mean, not the middle one: beside other work some steps take several times as long, in the run as here. But a
-        pause of the whole machine says nothing of the run, in which such pauses are few among thousands of steps.
+        The first `COLD_STEPS` steps are not timed, because they allocate memory and select kernels. The mean is used, not the
+        median, because other load slows some steps of the run in the same way. Steps in which the whole machine stalled are
+        excluded: they are rare among the thousands of steps of a run.
         """
         started = time.perf_counter()
         for _ in range(COLD_STEPS):
@@ -180,7 +206,7 @@ class Pace:
             settle(self.hardware.device)
         cold_s = time.perf_counter() - started
         enough = TIMED_STEPS if cold_s < COLD_STEPS * least_s else 1
-        steps: list[tuple[float, int]] = []  # seconds and tokens
+        steps: list[tuple[float, int]] = []  # (seconds, tokens)
         spent_s, until_s = 0.0, least_s
         while True:
             before = time.perf_counter()
@@ -194,15 +220,15 @@ class Pace:
             taken_s = sum(seconds for seconds, _ in counted)
             if taken_s >= least_s:
                 break
-            until_s = spent_s + least_s - taken_s  # what the pauses took is made up for
+            until_s = spent_s + least_s - taken_s  # the time lost in stalls is added
         most_cold_s = COLD_STEPS * (STALLED * taken_s / len(counted) + STALLED_S)
         self.stalled_s += spent_s - taken_s + max(0.0, cold_s - most_cold_s)
         return taken_s / sum(tokens for _, tokens in counted), tokens
 
     def warm_up(self, config: Any, most_s: float = WARM_S) -> None:
-        """Steps until they stop getting faster, or for so long: a young process finds memory and loads kernels.
+        """Take steps until they stop getting faster or `most_s` seconds have passed.
 
-        The run itself would have to take these slow steps otherwise; what is timed among them says nothing of it.
+        A new process allocates memory and loads kernels in its first steps. Their times do not represent the run.
         """
         started, step = time.perf_counter(), self._started(config)
         best_s, settled = math.inf, 0
@@ -216,11 +242,13 @@ class Pace:
         self._warmed = config, step
 
     def is_warm(self, config: Any) -> bool:
-        """Whether the run can step at full speed at once: a CPU can, a GPU once it has loaded the kernels of these sizes."""
+        """Whether a run of this config trains at full speed from its first step: on a GPU only if its kernels are loaded."""
         return self.hardware.device.type == "cpu" or (self._kind, config) in self._shared.warm
 
     def _going_on(self, config: Any) -> Step | None:
-        """The steps that warmed up, if they were of this config: on a GPU they are recorded, which takes up to seconds."""
+        """Return the step function that warmed up if it belongs to this config, because recording another on a GPU takes up to
+        seconds.
+        """
         warmed, self._warmed = self._warmed, None
         return None if warmed is None or warmed[0] != config else warmed[1]
 
@@ -229,7 +257,7 @@ class Pace:
         return self._begin(config, rows)
 
     def timing_s(self, config: Any, least_s: float) -> float:
-        """Seconds that timing this config will take, roughly: cold steps take about twice as long as others."""
+        """Return roughly how many seconds timing this config takes. Cold steps take about twice as long as others."""
         step_s = self._shared.step_tokens.get(self._kind, 0) / self.tokens_per_second(config)
         counts = 2 if self.hardware.device.type == "cpu" and self.hardware.threads > 1 else 1
         return counts * (2 * COLD_STEPS - 1) * step_s + max(counts * TIMED_STEPS * step_s, least_s)
@@ -240,7 +268,11 @@ class Pace:
         return self._flops[config]
 
     def _estimate(self, flops: float) -> float:
-        """Seconds per token: between two sizes that were timed by interpolation, beyond them by the growth from the last."""
+        """Return the estimated seconds per token for this many FLOPs per token.
+
+        Between two timed sizes the estimate interpolates on a log-log scale. Beyond them it grows from the nearest with the
+        power `GROWTH`.
+        """
         if not self._timings:
             return flops / (GUESSED_EFFICIENCY * self.hardware.flops)
         below = max((x for x in self._timings if x <= flops), default=None)
@@ -254,7 +286,10 @@ class Pace:
 
 
 def _without_stalls(steps: list[tuple[float, int]]) -> list[tuple[float, int]]:
-    """Steps (seconds, tokens) but for those in which the machine stood still; all of them, where that is no exception."""
+    """Return the steps (seconds, tokens) without those in which the machine stalled.
+
+    If stalls are more than a `SELDOM` share, all steps are returned, because they then represent the machine.
+    """
     usual_s = statistics.median_low([seconds for seconds, _ in steps])
     going = [step for step in steps if step[0] < max(STALLED * usual_s, usual_s + STALLED_S)]
     return going if len(steps) - len(going) <= max(1.0, SELDOM * len(steps)) else steps
@@ -268,17 +303,17 @@ def size_by_the_clock(
     validation_tokens: int = 0,
     fewer_rows: bool = False,
 ) -> tuple[Any, Speed | None]:
-    """Resolve a config with the speeds of this machine.
+    """Resolve a config with the training speeds of this machine.
 
     Budgets of steps or tokens mean the same everywhere, so nothing is timed for them.
 
     Args:
-        resolve: the config for a text and a budget.
-        facts: of the text.
-        budget: of the run.
-        pace: of this kind of model.
-        validation_tokens: looked at over the whole run.
-        fewer_rows: whether steps may have fewer rows than usual.
+        resolve: returns the config for a text and a budget.
+        facts: the sizes of the text.
+        budget: the budget of the run.
+        pace: the training speed of this kind of model.
+        validation_tokens: validation tokens evaluated over the whole run.
+        fewer_rows: whether steps may have fewer rows than the default.
 
     Returns:
         The config, and for a budget of seconds its measured speed.
@@ -292,7 +327,7 @@ def size_by_the_clock(
     if not pace.known:
         pace.warm_up(next_timed, warm_s)
     while not pace.is_timed(next_timed):
-        # What a cold start timed is too slow by half, and so is what it predicts: the favoured size is given the doubt.
+        # A cold start is timed too slow by half, and so is its prediction, so the favoured size is timed if in doubt.
         spent_s = pace.timed_s - pace.stalled_s
         too_long = pace.timing_s(next_timed, least_s) > 2 * (most_s - spent_s)
         if pace.known and (too_long or spent_s > most_s / 2):
@@ -303,13 +338,13 @@ def size_by_the_clock(
     left_s = most_s - (pace.timed_s - pace.stalled_s)
     if (
         pace.sizes == 1 and pace.timing_s(config, least_s) < left_s
-    ):  # the favoured size is the first: a moment says little
+    ):  # the favoured size is the first one, which was timed only briefly
         pace.time(config, least_s, left_s)
         config = resolve(facts, budget)
     if not pace.is_warm(config):
         pace.warm_up(config, warm_s)
     rows, speed = 1.0, pace.tokens_per_second(config)
-    if fewer_rows and pace.hardware.device.type == "cpu":  # a GPU takes thousands of steps in any budget
+    if fewer_rows and pace.hardware.device.type == "cpu":  # on a GPU any budget allows thousands of steps
         rows, speed = pace.share_of_rows(config, budget.seconds, least_s / 3)
     validating_s = min(FORWARD * validation_tokens / speed, MOST_VALIDATING * budget.seconds)
     planning_s = min(time.perf_counter() - started, MOST_PLANNING * budget.seconds)

@@ -1,4 +1,4 @@
-"""What the lab asks of a task: how its models are prepared for training, measured and shown."""
+"""The interface of a task: how its models are prepared for training, measured, and their results printed."""
 
 from __future__ import annotations
 
@@ -13,25 +13,33 @@ if TYPE_CHECKING:
 
 
 class TaskPlugin(ABC):
-    """How models of one task are trained, measured and shown: data → learner → measure → show.
+    """A task: the preparation, measurement and display of its models.
 
-    The registry entry of every kind of model that learns the task holds an object of this class. A plug-in is made whenever
-    lmlab is imported, so its methods import what they need when they are called.
+    The registry entry of every kind of model for the task holds an object of this class. Plug-ins are created whenever lmlab
+    is imported, so their methods import what they need when they are called.
     """
 
-    # Whether models learn from windows of a plain text. Their runs can be fine-tuned, get more time, and be planned.
+    # Whether models are trained on windows of plain text. Such runs can be fine-tuned, extended and planned.
     reads_plain_text: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self, request: TrainingRequest) -> Prepared:
-        """Read the data of a request and build the model that learns from it."""
+        """Read the data of a request and construct the model that is trained on it."""
 
     @abstractmethod
     def measure(
         self, run: Run, data: Any = None, *, part: str = "test", seed: int = 0, device: str = "auto"
     ) -> OtherResult:
-        """Measure a trained model on a part of its own data, or on all of other data."""
+        """Measure a trained model.
+
+        Args:
+            run: the run that holds the model.
+            data: other data, which is measured as a whole. None: the data of the run, of which `part` is measured.
+            part: the part of the run's own data.
+            seed: the seed of any sampling.
+            device: the device to compute on.
+        """
 
     @abstractmethod
     def show(self, result: Any) -> None:
-        """Print what `measure` returned."""
+        """Print a result that `measure` returned."""

@@ -1,4 +1,4 @@
-"""Preparing a model that learns from a plain text: its windows of tokens, its sizes, its weights and its hardware."""
+"""The preparation of models that are trained on a plain text: tokens, model size, initial weights and hardware."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lmlab.text.fingerprint import Fingerprint, fingerprint_of
 from lmlab.text.stream import TokenStream, tokenize
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
-COUNTED_TOKENS = "char"  # what a model that counts reads where nobody says it
+COUNTED_TOKENS = "char"  # default tokenizer of counting models
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +40,11 @@ class _Text:
 
 
 def prepare_text(request: TrainingRequest, kind_of_task: type[NextToken]) -> PreparedLearner:
-    """Prepare a model that learns from windows of a plain text.
+    """Prepare the training of a model on windows of a plain text.
 
     Args:
-        request: What is asked for.
-        kind_of_task: What of the windows the model learns.
+        request: the request of the user.
+        kind_of_task: the training objective on the windows.
     """
     cls: type[TextLearner] = request.model_class
     request.refuse_columns()
@@ -81,7 +81,7 @@ def prepare_count(request: TrainingRequest) -> PreparedCount:
     """Prepare a model that is fitted by counting the tokens of a plain text."""
     request.refuse_columns()
     config = request.model_config
-    choose(request.device, request.precision)  # a Mistake for what is not there, although counting takes the CPU
+    choose(request.device, request.precision)  # a Mistake for a missing device, although counting uses the CPU
     text = _read(request, lambda _: COUNTED_TOKENS)
     return PreparedCount(
         request=request,
@@ -96,7 +96,7 @@ def prepare_count(request: TrainingRequest) -> PreparedCount:
 
 
 def fresh_model(cls: type[Any], config: Any, tokenizer: Tokenizer, seed: int) -> Any:
-    """A model before training; its random weights depend on the seed alone."""
+    """Return a new model, whose random weights depend on the seed alone."""
     torch.manual_seed(seed)
     model = cls(config, tokenizer.vocab_size)
     model.take_vocabulary(tokenizer.vocabulary)
@@ -104,14 +104,14 @@ def fresh_model(cls: type[Any], config: Any, tokenizer: Tokenizer, seed: int) ->
 
 
 def _config(request: TrainingRequest) -> Any:
-    """The settings of the model: those of the run that it begins with, and above them those of the request."""
+    """Return the settings of the request; those it leaves open come from the run whose weights it starts from."""
     if request.begin is None:
         return request.model_config
     return make(request.model_class.Config, {**request.begin.record.model.config, **request.settings}, request.model)
 
 
 def _read(request: TrainingRequest, usual_tokenizer: Callable[[int], str]) -> _Text:
-    """Read and tokenize the text of a request, or that of the run that is resumed."""
+    """Read and tokenize the text of a request, or of the run that is resumed."""
     request.refuse_taken_folder()
     if request.resumed is not None:
         corpus, tokenizer = request.resumed.corpus, request.resumed.tokenizer
@@ -128,8 +128,8 @@ def _read(request: TrainingRequest, usual_tokenizer: Callable[[int], str]) -> _T
             code="no-training-part",
             split=None,
         )
-    with ThreadPoolExecutor(1) as beside:  # NumPy leaves the other core free while it works
-        # A request without a folder only asks for a preparation: nobody will look for its training text elsewhere.
+    with ThreadPoolExecutor(1) as beside:  # NumPy leaves a core free
+        # A request without a folder prepares only, and needs no fingerprint of its training text.
         fingerprint = None if request.out is None else beside.submit(fingerprint_of, corpus.train)
         tokenizer = _tokenizer(request, usual_tokenizer, corpus)
         stream = tokenize(corpus.train, tokenizer, stream_folder())
@@ -139,7 +139,7 @@ def _read(request: TrainingRequest, usual_tokenizer: Callable[[int], str]) -> _T
 
 
 def _tokenizer(request: TrainingRequest, usual_tokenizer: Callable[[int], str], corpus: Corpus) -> Tokenizer:
-    """The tokenizer of the run that is begun with, the one that is asked for, or what a kind of model usually reads."""
+    """Return the tokenizer of the run that the weights come from, else the requested one, else the model's default."""
     if request.begin is not None:
         return request.begin.tokenizer
     asked = request.tokenizer
@@ -157,10 +157,10 @@ def _sized(
     loop: TrainConfig,
     hardware: Hardware,
 ) -> tuple[Any, Speed | None]:
-    """Resolve the config for this text and budget on this machine; for a budget of seconds also plan what is read."""
+    """Resolve the config for this text, budget and machine. For a budget of seconds, also return the measured speed."""
     stream, tokenizer = text.stream, text.tokenizer
     facts = TextFacts(train_tokens=stream.tokens, train_bytes=stream.bytes, vocab_size=tokenizer.vocab_size)
-    # A length that was asked for is held against the context when the size is known.
+    # A requested length is checked against the context once the size is known.
     any_length = replace(loop, length=None)
 
     def timed_task(model: Learner, rows: float) -> NextToken:
@@ -191,23 +191,27 @@ def _task(
     *,
     validates: bool = True,
 ) -> NextToken:
-    """What a model learns from a text, in batches that suit it."""
+    """Create the training task on a tokenized text: training stream, validation stream and batch size."""
     held_out = text.corpus.valid
     valid = tokenize(held_out, text.tokenizer, stream_folder()) if validates and held_out.bytes else None
-    # Steps and tokens mean the same everywhere, seconds do not.
+    # Budgets of steps and tokens must give the same result on every machine; budgets of seconds need not.
     larger = hardware.batch if loop.budget.seconds is not None else 1
     return kind_of_task.of(model, text.tokenizer, text.stream, valid, loop, larger)
 
 
 def _with_rows(loop: TrainConfig, model: TextLearner, hardware: Hardware, share: float) -> TrainConfig:
-    """The same settings with this share of the rows that a step usually has on this hardware."""
+    """Return the loop settings with `share` of the default rows on this hardware."""
     if share == 1:
         return loop
     return replace(loop, rows=max(1, round(share * hardware.batch * model.batch_shape[0])))
 
 
 def _with_weights(cls: type[TextLearner], config: Any, tokenizer: Tokenizer, weights: InitialWeights) -> TextLearner:
-    """A model with the weights of a run as they were learned: before its logits were calibrated."""
+    """Return a model with the weights of a run, with the calibration of its logits undone.
+
+    Raises:
+        Mistake: the settings do not fit the shapes of the weights.
+    """
     source = weights.run
     try:
         model = cls.from_tensors(config, tokenizer.vocab_size, source.saved.tensors())

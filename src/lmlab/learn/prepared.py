@@ -1,4 +1,4 @@
-"""What a training starts from: its data, tokenizer, model, task and hardware, before anything is written."""
+"""Prepared training runs: data, tokenizer, model, task and hardware, before anything is written to disk."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ from lmlab.text.tokenizers import Tokenizer
 
 
 class Data(Protocol):
-    """What a model learns from: a corpus, or a table divided into parts."""
+    """The training data of a model: a corpus, or a table that is divided into parts."""
 
     @property
     def name(self) -> str:
-        """What the data is called."""
+        """The name of the data."""
         ...
 
     def spec(self) -> Mapping[str, Any]:
-        """What the record of a run says of its data: enough to read it again.
+        """Return a description of the data for the run record, from which the data can be read again.
 
         Returns:
-            `name`; `text`, `valid`, `test`, `split` and `seed`, as `lmlab.train` takes them; and `parts`, which has the
-            `sha256` of each part by its name; beside these, what the task needs.
+            `name`; `text`, `valid`, `test`, `split` and `seed`, which are arguments of `lmlab.train`; `parts`, which maps each
+            part to its `sha256`; and further keys of the task.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared(ABC):
-    """Everything that training one model needs, made from a request by `lmlab.learn.prepare.prepare`."""
+    """A training run that is ready to start, made from a request by `lmlab.learn.prepare.prepare`."""
 
     request: TrainingRequest
     data: Data
     tokenizer: Tokenizer
     config: Any  # the resolved settings of the model
-    training: Training  # for the record of the run: what was asked for and what was chosen
-    learned_from: Sequence[Fingerprint] = ()  # of the texts that the weights are trained on
+    training: Training  # the requested and chosen values for the run record
+    learned_from: Sequence[Fingerprint] = ()  # fingerprints of the texts that the weights are trained on
 
     @property
     @abstractmethod
@@ -65,7 +65,7 @@ class Prepared(ABC):
         """Train the model and save it in its run."""
 
     def _open_run(self) -> Run:
-        """The run that is resumed, or a new one in the folder that the request names."""
+        """Return the resumed run, or create a new one in the folder of the request."""
         request = self.request
         if request.resumed is not None:
             return request.resumed
@@ -81,15 +81,15 @@ class Prepared(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedLearner(Prepared):
-    """A model that the training loop teaches, with all that the loop takes."""
+    """A prepared model that is trained by the training loop, with all arguments of the loop."""
 
     model: Learner
     task: Task
     loop: TrainConfig
     hardware: Hardware
-    speed: Speed | None = None  # for a budget of seconds: what was measured
-    on_created: Callable[[Run], None] | None = None  # writes what else the folder of a new run must hold
-    on_learned: Callable[[Run], None] | None = None  # writes what else the folder of a trained run must hold
+    speed: Speed | None = None  # the measured speed, for a budget of seconds
+    on_created: Callable[[Run], None] | None = None  # writes further files of a new run
+    on_learned: Callable[[Run], None] | None = None  # writes further files of a trained run
 
     @property
     def task_name(self) -> str:
@@ -98,11 +98,11 @@ class PreparedLearner(Prepared):
 
     @property
     def new_plan(self) -> ExecutionPlan:
-        """A plan for steps that are taken here and now."""
+        """The execution plan for training on this machine under its present load."""
         return plan_for(self.model, self.task, self.loop, self.hardware, self.speed)
 
     def learn(self) -> Run:
-        """Train the model from its weights or its checkpoint, and save it."""
+        """Train the model from its initial weights or its checkpoint, and save it."""
         run = self._open_run()
         if self.request.resumed is None or is_of_another_machine(self.training.plan, self.hardware):
             keep_plan(run, self.new_plan, self.request.watch)
@@ -116,7 +116,7 @@ class PreparedLearner(Prepared):
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedCount(Prepared):
-    """A model that is fitted by counting, with the tokens that it counts."""
+    """A prepared model that is fitted by counting, with the tokens to count."""
 
     model: type[CountModel]
     stream: TokenStream
@@ -127,9 +127,9 @@ class PreparedCount(Prepared):
         return NextToken.name
 
     def fit(self) -> CountModel:
-        """Count the tokens and estimate the model."""
+        """Count the tokens and return the estimated model."""
         return self.model.fit(self.config, self.tokenizer.vocabulary, self.stream)
 
     def learn(self) -> Run:
-        """Count, and save the model."""
+        """Count the tokens and save the estimated model."""
         return count(self._open_run(), self.fit, self.stream.tokens)

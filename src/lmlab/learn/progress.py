@@ -1,48 +1,48 @@
-"""Where a run stands, and what a validation makes of it: the best so far, or one more that was no better."""
+"""The progress of a run: the amounts spent, and the best validation so far."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-UNSETTLED = (
-    0.5  # of a budget that began with learned weights: so long a rise of the validation loss is no reason to stop
-)
+UNSETTLED = 0.5  # share of a budget, from trained weights, in which a rising validation loss does not stop the run
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """Where a run stands, apart from its tensors."""
+    """The state of a run apart from its tensors, as stored in a checkpoint."""
 
     steps: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    best_nats: float | None = None  # per token, on the validation windows
+    best_nats: float | None = None  # nats per item on the validation data
     best_step: int = 0
-    lowest_nats: float | None = None  # as best_nats, of the weights that were learned since the budget began
-    worse: int = 0  # validations since the lowest one
-    highest_nats: float | None = None  # likewise, of weights that were learned before the budget began too
-    metrics: int = 0  # lines of metrics.jsonl that belong to the run so far
-    first_nats: float | None = (
-        None  # that the first batch cost: far above guessing is no divergence where it began there
-    )
+    lowest_nats: float | None = None  # as best_nats, among weights since the budget began
+    worse: int = 0  # validations since the lowest loss
+    highest_nats: float | None = None  # highest validation loss, if the run began with trained weights
+    metrics: int = 0  # number of lines in metrics.jsonl
+    first_nats: float | None = None  # loss of the first batch; if it is above a uniform guess, that is not divergence
     kernels: dict[str, bool] | None = (
-        None  # functions in C that were taken or left (hardware/races.py); None: all taken
+        None  # C functions by name, and whether each is used (hardware/races.py); None: all are
     )
 
     @property
     def has_learned(self) -> bool:
-        """Whether the best weights cost less in validation than the first batch did; older checkpoints do not know that."""
+        """Whether the best validation loss is below the loss of the first batch.
+
+        An older checkpoint does not hold the loss of the first batch. Any validation then counts as lower.
+        """
         return self.best_nats is not None and (self.first_nats is None or self.best_nats < self.first_nats)
 
     def validated(self, nats: float, fraction: float) -> Progress:
-        """Return the progress after a validation that found no better weights than the best.
+        """Return the progress after a validation that did not improve on the best weights.
 
-        Weights that were learned before the budget began get worse at first, because the learning rate is high again. Half of
-        the budget is time enough to come back from that; what still gets worse then is learned by heart.
+        A run that starts from trained weights gets worse at first, because its learning rate is high again. So in the first
+        half of the budget a new highest loss resets the count of validations without improvement. In the second half, a rising
+        loss is overfitting.
 
         Args:
-            nats: Per thing, of the weights as they are.
-            fraction: The share of the budget that is used.
+            nats: validation loss of the present weights in nats per item.
+            fraction: the share of the budget that is used.
         """
         if self.lowest_nats is None or nats < self.lowest_nats:
             return replace(self, lowest_nats=nats, worse=0)

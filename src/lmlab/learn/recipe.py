@@ -1,4 +1,4 @@
-"""A recipe: the TOML file that repeats a run. Every run writes its own; one can be written by hand.
+"""Recipes: TOML files that repeat a run. Every run writes its own; a recipe can also be written by hand.
 
     model = "gpt"
     text = "mytext.txt"
@@ -7,8 +7,8 @@
     [settings]
     layers = 4
 
-The names are those of `train`; `from` names a run whose weights it begins with, and then there is no tokenizer, and no model
-unless it is one that begins with another (`classifier`).
+The keys are arguments of `train`. `from` names a run whose weights are the initial weights. Such a recipe has no tokenizer,
+and no model unless the model starts from another kind (`classifier`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lmlab.text.tokenizers import FOREIGN
 
 FILE = "recipe.toml"
 
-PLAIN: dict[str, tuple[type, ...]] = {  # what a key may hold
+PLAIN: dict[str, tuple[type, ...]] = {  # allowed types by key
     "model": (str,),
     "from": (str,),
     "text": (str, list),
@@ -48,9 +48,12 @@ PLAIN: dict[str, tuple[type, ...]] = {  # what a key may hold
 
 
 def recipe(file: str | Path) -> dict[str, Any]:
-    """What a recipe says, as arguments: `train(**recipe(file), out=…)`.
+    """Read a recipe and return it as arguments: `train(**recipe(file), out=…)`.
 
-    One with `from` is for `fine_tune`, whose argument is then called `run`.
+    A recipe with `from` is for `fine_tune`, whose argument is then called `run`.
+
+    Raises:
+        Mistake: the file is not a recipe.
     """
     path = Path(file).expanduser()
     if path.is_dir() and (path / FILE).exists():  # a run
@@ -81,7 +84,7 @@ def recipe(file: str | Path) -> dict[str, Any]:
 
 
 def written(record: Record, folder: Path) -> str:
-    """The recipe of a run: the same model on the same text for the budget that was asked for."""
+    """Return the text of a recipe that repeats a run: the same model, text and requested budget."""
     asked, corpus = record.training, record.inputs.corpus
     if parts := record.inputs.parts:
         adapt = " --adapt" * bool(record.model.config.get("adapt"))
@@ -123,13 +126,19 @@ def written(record: Record, folder: Path) -> str:
 
 
 def _learning(asked: Training) -> Mapping[str, Any]:
-    """The settings of the loop, with the rows that followed from the speed of the machine."""
+    """Return the settings of the loop, with the rows that were chosen by the speed of the machine."""
     by_the_clock = asked.plan is not None and asked.plan.tokens_per_second is not None and asked.plan.rows is not None
     return {"rows": asked.plan.rows, **asked.learning} if asked.plan is not None and by_the_clock else asked.learning
 
 
 def _value(value: Any) -> str:
-    """As TOML writes it; its texts, numbers, lists and true and false are those of JSON, but for one control character."""
+    """Format a value as TOML.
+
+    Strings, numbers, lists and booleans are written as in JSON, with U+007F escaped.
+
+    Raises:
+        TypeError: the value is a nested table.
+    """
     if isinstance(value, Mapping):
         raise TypeError("a recipe holds no tables inside tables")
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

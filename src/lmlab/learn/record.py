@@ -1,9 +1,9 @@
-"""What is known of a run, as frozen records; JSON only at the edge.
+"""The record of a run, as frozen dataclasses that are converted to and from JSON.
 
     run.json:     format, lmlab, task, inputs (corpus, tokenizer), model (name, config, parameters, sha256),
                   training (budget, seed, device, precision, learning, lineage), result (status, steps, tokens, seconds, …)
 
-Runs of format 2 have the same record in config.json. Runs of format 1 have no task, and keep status and result elsewhere.
+Format 2 has the same record in config.json. Format 1 has no task, and its status and result are at other keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lmlab.records import WrongKey, fields_to_json, from_json, to_json
 from lmlab.version import __version__
 
 FORMAT = 3
-FORMATS = {RECORD: (FORMAT,), OLD_RECORD: (1, 2)}  # that a file of this name may have
+FORMATS = {RECORD: (FORMAT,), OLD_RECORD: (1, 2)}  # formats that a file of this name may have
 
 PARTS = ("train", "valid", "test")
 
@@ -31,105 +31,106 @@ Status = Literal["unfinished", "finished", "stopped early", "diverged", "untrain
 
 @dataclass(frozen=True, kw_only=True)
 class Ingredient:
-    """A run that a mix was made of, as it was then; the mix has its own copy of the weights."""
+    """A source run of a mixture, at the time of mixing. The mixture has its own copy of the weights."""
 
-    run: str  # its folder
+    run: str  # folder of the source run
     model: str
-    sha256: str | None  # of its weights
-    weight: float  # on average over the text the weights were fitted on; 0 where it was left out
-    seconds: float  # that it took to train
+    sha256: str | None  # of its weights file
+    weight: float  # mean weight over the text that weights were fitted on; 0: dropped
+    seconds: float  # seconds of its training
     tokens: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What a run learns from."""
+    """The training data and the tokenizer of a run."""
 
-    corpus: Mapping[str, Any]  # Corpus.spec(): where the text is, how it is divided, and the hashes of its parts
-    tokenizer: str | None  # what it was made from, such as "char"; None: the task has no tokens
-    parts: Sequence[Ingredient] = ()  # of a mix: the runs whose models it holds, and those that were left out
-    fingerprints: Sequence[str] | None = None  # hashes of the files that tell what was trained on; None: older runs
+    corpus: Mapping[str, Any]  # `Corpus.spec()`: paths, division and hashes of the parts
+    tokenizer: str | None  # kind of tokenizer, such as "char"; None: the task has no tokens
+    parts: Sequence[Ingredient] = ()  # of a mixture: its source runs, including dropped ones
+    fingerprints: Sequence[str] | None = None  # SHA-256 of the fingerprint files; None: an older record
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """Which model, and once it is trained, which weights."""
+    """The kind and settings of the model and, after training, the hashes of its weights."""
 
     name: str
     config: Mapping[str, Any]
     parameters: int | None = None
     sha256: str | None = None  # of model.safetensors
-    identity: Mapping[str, str] | None = None  # of a language model: `lmlab.identity.worked_out`
+    identity: Mapping[str, str] | None = None  # `lmlab.identity.worked_out`, for a language model
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ancestor:
-    """Weights that a run began with instead of fresh ones: where they came from and what had been spent on them."""
+    """A training that produced the initial weights of a run: its data, budget and cost."""
 
-    run: str | None  # the folder of another run; None: these are earlier weights of the run itself
-    sha256: str  # of the weights
-    corpus: str  # the name of what they were learned from
-    train_sha256: str  # of its training part
+    run: str | None  # folder of the other run; None: earlier weights of the same run
+    sha256: str  # of its weights file
+    corpus: str  # name of its training data
+    train_sha256: str  # of the training part
     budget: str
     steps: int
     tokens: int
     seconds: float
-    # what its logits were multiplied by at its end: whoever goes on from it divides them by it to begin with
+    # factor by which its logits were multiplied at the end; training from these weights divides it out first
     calibrated: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What was asked for."""
+    """The requested budget, seed, device and loop settings of a run, and its execution plan."""
 
     budget: str
     seed: int
     device: str
     precision: str
-    learning: Mapping[str, Any] = field(default_factory=dict)  # settings of the loop
-    plan: ExecutionPlan | None = None  # how steps are taken; None: the model counts, or the run is an old one
-    earlier_plans: tuple[ExecutionPlan, ...] = ()  # of the other machines on which the run was trained, oldest first
-    lineage: tuple[Ancestor, ...] = ()  # of the weights it began with, oldest first
+    learning: Mapping[str, Any] = field(default_factory=dict)  # settings of the training loop
+    plan: ExecutionPlan | None = None  # None: the model is fitted by counting, or the record is older
+    earlier_plans: tuple[ExecutionPlan, ...] = ()  # plans of other machines that trained the run, oldest first
+    lineage: tuple[Ancestor, ...] = ()  # trainings that its initial weights went through, oldest first
 
     @property
     def went_on_at(self) -> list[int]:
-        """The steps at which this run went on, for longer than it was to at first; its learning rate rose again there."""
+        """The steps at which the budget of this run was extended. The learning rate rises again at each."""
         own = [*itertools.takewhile(lambda ancestor: ancestor.run is None, reversed(self.lineage))]
         return [ancestor.steps for ancestor in reversed(own)]
 
     @property
     def earlier(self) -> Spent | None:
-        """What this run had spent when its budget began; None: it began with fresh weights."""
+        """The amounts this run had spent when its present budget began; None if it began with random weights.
+
+        Zero if it began with the weights of another run, because that run's training is not part of this one.
+        """
         if not self.lineage:
             return None
         last = self.lineage[-1]
         return (
             Spent(steps=last.steps, tokens=last.tokens, seconds=last.seconds) if last.run is None else Spent()
-        )  # what another run spent is its own affair
+        )  # another run's cost is not part of this run
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """How it went."""
+    """The outcome of a run: status, steps, tokens, seconds and best step."""
 
     status: Status = "unfinished"
-    steps: int | None = None  # None: it was fitted by counting
+    steps: int | None = None  # None: fitted by counting
     tokens: int = 0
     seconds: float = 0.0
     best_step: int | None = None
     training_flops: float | None = (
-        None  # by the model's formula, a multiply-add being two; None: it has none, or counts
+        None  # by the model's formula, a multiply-add counts two; None: no formula, or fitted by counting
     )
     hardware: str = ""
     message: str = ""
-    undertrained: Undertrained | None = (
-        None  # what its curve says, if it was still falling steeply when the budget ended
-    )
-    calibrated: float | None = None  # what all logits were multiplied by at the end, fitted on the validation part
+    undertrained: Undertrained | None = None  # set if the loss was still falling steeply when the budget ended
+    calibrated: float | None = None  # factor of all logits, fitted on the validation part at the end
 
     @property
     def on_calibration(self) -> str:
-        """A sentence on it; nothing where there is nothing to say."""
+        """A sentence about the calibration of the logits; empty if they are unchanged."""
         if self.calibrated is None:
             return ""
         sure = "surer" if self.calibrated < 1 else "less sure"
@@ -141,7 +142,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """All of it."""
+    """The record of a run, as stored in run.json."""
 
     task: str
     inputs: Inputs
@@ -151,16 +152,16 @@ class Record:
     lmlab: str = __version__
 
     def to_json(self) -> dict[str, Any]:
-        """What run.json holds."""
+        """Return the content of run.json as a dict."""
         return {"format": FORMAT, **fields_to_json(self)}
 
 
 def read_record(document: Any, formats: Collection[int] = (FORMAT,)) -> Record:
-    """Read a record.
+    """Convert the JSON document of a record file to a record.
 
     Args:
-        document: what its file holds.
-        formats: that the file may have.
+        document: the parsed content of the file.
+        formats: the formats that the file may have.
 
     Raises:
         WrongKey: a key is missing, or its value has another type.
@@ -176,7 +177,7 @@ def read_record(document: Any, formats: Collection[int] = (FORMAT,)) -> Record:
 
 
 def _check_parts(corpus: Mapping[str, Any], where: str) -> None:
-    """WrongKey where a corpus does not say what its parts are; one of files has all three."""
+    """Raise WrongKey if the corpus lacks the size or hash of a part. A corpus of files has all three parts."""
     parts = corpus.get("parts")
     if not isinstance(parts, Mapping):
         raise WrongKey(where)
@@ -187,7 +188,10 @@ def _check_parts(corpus: Mapping[str, Any], where: str) -> None:
 
 
 def _with_plan(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the document with an execution plan, which formats 1 and 2 hold in two halves, and its rows under `learning`."""
+    """Return the document with an execution plan, converted from the keys `chosen` and `planned` of formats 1 and 2.
+
+    Rows that the plan chose are moved from `learning` to the plan.
+    """
     training = document.get("training")
     if not isinstance(training, Mapping) or training.get("chosen") is None:
         return document
@@ -208,7 +212,7 @@ def _with_plan(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _from_format_1(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document as format 2 has it: format 1 has no task, and keeps status and result elsewhere."""
+    """Convert a document of format 1 to format 2: add the task, and move status and result to their keys."""
     for key in ("training", "corpus", "tokenizer", "model", "status"):
         if key not in document:
             raise WrongKey(key)

@@ -1,4 +1,4 @@
-"""What to tell a user of a run: what its weights are worth, and what to type next."""
+"""Messages to the user of a run: the state of its weights, and the command to type next."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 
 
 def how_to_resume(folder: Path) -> str:
-    """Return the command that goes on with a run."""
+    """Return the command that resumes a run."""
     return f"lmlab train --resume --out {as_typed(folder)}"
 
 
 def how_to_use(run: Run, folder: str | None = None) -> str:
-    """Return the command that uses a trained run. folder: its name on that command line."""
+    """Return the command that uses a trained run.
+
+    Args:
+        run: the trained run.
+        folder: the name of its folder in the command; None: its path.
+    """
     from lmlab.models.registry import kind_of
 
     use = kind_of(run.record.model.name).use
@@ -26,7 +31,7 @@ def how_to_use(run: Run, folder: str | None = None) -> str:
 
 
 def what_is_kept(run: Run) -> str:
-    """Return a sentence on a training that was stopped: what is on disk, and what to type next."""
+    """Return a sentence for a stopped training: what is saved, and the command to type next."""
     if run.status != "unfinished":
         return f"{run.folder} had come to its end and is saved: {how_to_use(run)}"
     kept = "is kept up to its last checkpoint" if run.checkpoint.exists() else "has learned nothing yet"
@@ -34,7 +39,7 @@ def what_is_kept(run: Run) -> str:
 
 
 def weights_warning(run: Run) -> str:
-    """Return what whoever uses the weights should know; nothing where the run finished."""
+    """Return a warning about the weights of a run; empty if the run finished normally."""
     if run.learned_nothing:
         return f"{run.folder} has learned nothing: {run.record.result.message}"
     if run.status == "diverged":
@@ -52,7 +57,11 @@ def weights_warning(run: Run) -> str:
 
 
 def require_trained(run: Run) -> Run:
-    """Return the run; raise a Mistake where it has learned nothing, since such weights do not measure a kind of model."""
+    """Return the run if it was trained.
+
+    Raises:
+        Mistake: training changed nothing, so a measurement would not represent the kind of model.
+    """
     if run.learned_nothing:
         raise Mistake(f"{run.status}: {run.record.result.message}", code="nothing-learned")
     return run

@@ -1,4 +1,4 @@
-"""Writing a run: its folder, its record, and its weights."""
+"""Functions that write a run: its folder, its record and its weights."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 def create_run(
     folder: Path, record: Record, tokenizer: Tokenizer | None, learned_from: Sequence[Fingerprint] = ()
 ) -> Run:
-    """Make a new, unfinished run in an empty or new folder.
+    """Create a new, unfinished run in an empty or new folder.
 
     Args:
-        folder: of the run.
-        record: what is known of it so far.
-        tokenizer: None if its task has no tokens.
+        folder: the folder of the run.
+        record: the record of the run, without results.
+        tokenizer: None if the task has no tokens.
         learned_from: fingerprints of all texts that its weights were and will be trained on.
     """
     refuse_if_taken(folder)
     with only_process_in(made_folder(folder)):
-        refuse_if_taken(folder)  # once more: another process may have been first
+        refuse_if_taken(folder)  # again, because another process may have created a run meanwhile
         contents = list(dict.fromkeys(text.to_bytes() for text in learned_from))
         known = tuple(hashlib.sha256(content).hexdigest() for content in contents)
         run = Run(folder, replace(record, inputs=replace(record.inputs, fingerprints=known)))
         if tokenizer is not None:
             tokenizer.save(folder)
-            run.__dict__["tokenizer"] = tokenizer  # at hand already: a large one takes a while to load
+            run.__dict__["tokenizer"] = tokenizer  # avoids loading it again, which is slow for a large one
         for number, content in enumerate(contents):
             write_atomically(folder / fingerprint_file(number), content)
         write_record(run)
@@ -55,13 +55,13 @@ def create_run(
 
 
 def write_record(run: Run) -> None:
-    """Write run.json, which takes the place of the config.json of an older run."""
+    """Write run.json, and delete the config.json of an older format."""
     write_atomically(run.folder / RECORD, (json.dumps(run.record.to_json(), indent=2) + "\n").encode())
-    drop_old_record(run.folder)  # a kill before this leaves both, of which run.json is read
+    drop_old_record(run.folder)  # a kill before this line leaves both; readers prefer run.json
 
 
 def finish_run(run: Run, model: Saved, config: dict[str, Any], result: Result) -> None:
-    """Write the weights, then the record that holds their hash, then drop what was only needed to resume."""
+    """Write the weights, then the record with their hash, then delete the files that were only needed to resume."""
     from torch.nn import Module
 
     from lmlab.learn.weights_file import write_weights
@@ -82,7 +82,7 @@ def finish_run(run: Run, model: Saved, config: dict[str, Any], result: Result) -
 
 
 def _readme(run: Run) -> str:
-    """Return its README.md."""
+    """Return the text of the run's README.md."""
     record, folder = run.record, as_typed(run.folder.name)
     settings = "\n".join(f"- {key}: {value}" for key, value in record.model.config.items())
     return (
@@ -95,7 +95,7 @@ def _readme(run: Run) -> str:
 
 
 def free_folder(name: str, text: str | Path | Sequence[str | Path] | Corpus) -> Path:
-    """Return runs/NAME-TEXT, or the first of runs/NAME-TEXT-2, -3, … that is free."""
+    """Return runs/NAME-TEXT, or the first of runs/NAME-TEXT-2, -3, … that does not exist."""
     called = f"{file_name(name)}-{stem(text)}"
     folder, number = Path("runs") / called, 2
     while folder.exists():
@@ -104,11 +104,11 @@ def free_folder(name: str, text: str | Path | Sequence[str | Path] | Corpus) -> 
 
 
 def refuse_if_taken(folder: Path, *, can_go_on: bool = True) -> None:
-    """Raise a Mistake unless `folder` is new or empty: a run never overwrites anything.
+    """Raise a Mistake unless `folder` is new or empty, because a run never overwrites a file.
 
     Args:
-        folder: for the run.
-        can_go_on: whether going on with a run in the folder would be an alternative.
+        folder: the folder for the run.
+        can_go_on: whether the message may suggest to resume a run that is in the folder.
     """
     if taken := taken_by_a_file(folder):
         raise Mistake(

@@ -1,4 +1,4 @@
-"""What a model makes while it learns, written down now and then, for a small share of the time."""
+"""Samples: texts that the model generates during training, logged within a small share of the training time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from lmlab.disk.files import append_line
 from lmlab.interface import Learner
 from lmlab.learn.task import Task
 
-FROM_S, SHARE = 2.0, 0.02  # seconds of training before there is anything to see; share of it
+FROM_S, SHARE = 2.0, 0.02  # seconds of training before the first sample; share of the training time for samples
 
 
 class Samples:
-    """Those of one run, a line each in a file of its folder."""
+    """The samples of one run, one JSON line each in a file of its folder."""
 
     def __init__(self, path: Path, task: Task, model: Learner) -> None:
         self.path, self.task, self.model = path, task, model
@@ -23,25 +23,31 @@ class Samples:
 
     @property
     def any(self) -> bool:
-        """Whether one was written."""
+        """Whether the file holds a sample."""
         return self.path.exists() and self.path.stat().st_size > 0
 
     def is_due(self, trained_s: float) -> bool:
-        """Whether there is time for one more after so many seconds."""
+        """Whether another sample fits into the time share for samples after `trained_s` seconds of training."""
         return sample_is_due(trained_s, self.taken_s, self.last_s)
 
     def took(self, seconds: float) -> None:
-        """The last one did."""
+        """Record the seconds that the last sample took."""
         self.last_s, self.taken_s = seconds, self.taken_s + seconds
 
     @torch.no_grad()
     def write(self, step: int) -> None:
-        """What the model makes now, under the number of a step."""
+        """Generate a text with the present weights and append it to the file, with its step."""
         text = self.task.sample(self.model.eval())
         if text is not None:
             append_line(self.path, json.dumps({"step": step, "text": text}))
 
 
 def sample_is_due(trained_s: float, sampling_s: float, last_s: float) -> bool:
-    """Whether there is time for one more sample, after so many seconds, of which so many went into samples."""
+    """Whether another sample fits into the time share for samples.
+
+    Args:
+        trained_s: seconds of training so far.
+        sampling_s: seconds of these that were spent on samples.
+        last_s: seconds that the last sample took.
+    """
     return trained_s >= FROM_S and sampling_s + last_s <= SHARE * trained_s

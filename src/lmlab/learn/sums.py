@@ -1,4 +1,4 @@
-"""Losses added up over many steps."""
+"""Running sums of losses over many steps."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ from lmlab.interface import Loss
 
 
 class Sums:
-    """Nats and what they are over, added up step by step without waiting for the device.
+    """Running sums of nats and item counts. Adding a loss does not wait for the device.
 
-    known: the mean of those before, which is the latest there is until more is known.
+    Args:
+        device: the device of the losses.
+        known: the mean of the previous sums. `lately` returns it until a new mean has arrived.
     """
 
     def __init__(self, device: torch.device, known: float | None = None) -> None:
         self.nats, self.count = torch.zeros((), device=device), 0
         self.parts: dict[str, Tensor] = {}
-        self._asked: tuple[torch.cuda.Event, Tensor, int] | None = None  # nats on their way here, and their count
+        self._asked: tuple[torch.cuda.Event, Tensor, int] | None = (
+            None  # a copy in progress: its event, the nats and their count
+        )
         self._known = known
 
     def add(self, loss: Loss) -> None:
-        """One more loss."""
+        """Add one loss to the sums."""
         self.nats += loss.total.detach()
         self.count += loss.count
         for name, part in loss.parts.items():
@@ -31,12 +35,17 @@ class Sums:
 
     @property
     def mean(self) -> float:
-        """Nats per thing."""
+        """The mean loss in nats per item. Waits for the device."""
         return float(self.nats) / max(1, self.count)
 
     def lately(self) -> float | None:
-        """As `mean`, but a GPU is not waited for, which would then wait for us: of the steps that were taken when this was last
-        asked and are done by now; else what was known before. None: nothing is.
+        """Return a recent mean loss without waiting for a GPU, because waiting would leave the GPU idle.
+
+        On a GPU, each call starts an asynchronous copy of the sums unless one is in progress. The result is the mean of the
+        last copy that has arrived.
+
+        Returns:
+            The mean in nats per item; None if none is known yet.
         """
         if self.nats.device.type != "cuda":
             return self.mean if self.count else self._known
@@ -51,17 +60,17 @@ class Sums:
 
     @property
     def parts_mean(self) -> dict[str, float]:
-        """Of each named part, nats per thing."""
+        """The mean of each named component of the loss, in nats per item."""
         return {name: float(part) / max(1, self.count) for name, part in self.parts.items()}
 
     def tensors(self) -> dict[str, Tensor]:
-        """For a checkpoint."""
+        """Return the sums as tensors by name, for a checkpoint."""
         named = {f"part.{name}": part for name, part in self.parts.items()}
         return {"nats": self.nats, "count": torch.tensor(self.count), **named}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], device: torch.device) -> Sums:
-        """What `tensors` gave."""
+        """Restore the sums from the tensors of a checkpoint."""
         sums = cls(device)
         sums.nats, sums.count = tensors["nats"].to(device), int(tensors["count"])
         sums.parts = {n.removeprefix("part."): t.to(device) for n, t in tensors.items() if n.startswith("part.")}

@@ -1,4 +1,4 @@
-"""What the loop learns: where batches come from, what is measured and in which unit, and when it has gone wrong."""
+"""The interface between a training objective and the training loop: batches, loss, metrics and the threshold for divergence."""
 
 from __future__ import annotations
 
@@ -15,83 +15,110 @@ PartName = Literal["train", "valid"]
 
 
 class Batch(Protocol):
-    """What `Learner.loss` takes: rows that can be told apart and moved to where the model is."""
+    """A batch that `Learner.loss` accepts. It can be split by rows and moved to a device."""
 
     @property
     def count(self) -> int:
-        """How many things it predicts: the count of its loss."""
+        """The number of predicted items, which is the count of the batch's loss."""
         ...
 
     @property
     def rows(self) -> int:
-        """How many rows it has: what it can be cut between."""
+        """The number of rows. A batch can be split into micro-batches at row boundaries."""
         ...
 
     def select(self, rows: slice) -> Self:
-        """Return the batch of these rows."""
+        """Return a batch of the selected rows."""
         ...
 
     def to(self, device: torch.device) -> Self:
-        """The same on another device."""
+        """Return the batch on another device."""
         ...
 
 
 class Task(ABC):
-    """One thing that can be learned. The loop, the checkpoint and the record of a run know nothing else of it."""
+    """A training objective: batches, loss, validation data and metrics.
 
-    name: ClassVar[str]  # in the record of a run
-    thing: ClassVar[str]  # what a `Loss` counts: "token", "example"
-    unit: ClassVar[str]  # of the numbers that are shown, such as "bits per byte"
-    rows: int  # of a batch, on average
+    The training loop, checkpoints and run records use only this interface.
+    """
+
+    name: ClassVar[str]  # in the run record
+    thing: ClassVar[str]  # the item that `Loss.count` counts: "token" or "example"
+    unit: ClassVar[str]  # of displayed losses, such as "bits per byte"
+    rows: int  # average number of rows of a batch
 
     @abstractmethod
     def batch(self, seed: int, step: int) -> Batch:
-        """The batch of a step, a function of (seed, step) alone, so that a resumed run sees what it would have seen.
+        """Return the batch of a step as a function of (seed, step) alone, so that a resumed run sees the same batches.
 
-        Every process draws all of it, and takes its micro-batches of it (`learn/micro_batches.py`).
+        Every process draws the whole batch and then selects its micro-batches (`learn/micro_batches.py`).
         """
 
     def pieces(self, batch: Any) -> Sequence[Any]:
-        """A batch as it is worked off, a step for each piece: one, unless something is carried from one to the next."""
+        """Split a batch into pieces that are trained in order, one optimizer step each.
+
+        The default is one piece. Tasks that carry state from one piece to the next use several.
+        """
         return (batch,)
 
     def loss(self, model: Learner, piece: Any, carry: Any) -> tuple[Loss, Any]:
-        """What a piece costs, and what the next one is given (None to the first)."""
+        """Return the loss of a piece and the state for the next piece.
+
+        Args:
+            model: the model in training.
+            piece: one piece of a batch, from `pieces`.
+            carry: the state from the previous piece; None for the first piece.
+        """
         return model.loss(piece), None
 
     @abstractmethod
     def validation(self) -> Iterable[Batch]:
-        """What the model is validated on, always the same; nothing: the last weights are kept."""
+        """Return the validation batches, which are the same on every call. Empty: the last weights are kept, not the best
+        ones.
+        """
 
     @abstractmethod
     def measured(self, nats: float, part: PartName) -> Mapping[str, float]:
-        """A mean of nats per thing as the numbers that are written down, by name; that of the unit is the one shown."""
+        """Convert a mean loss to the logged metrics, by name. The metric named after `unit` is the one displayed.
+
+        Args:
+            nats: mean loss in nats per item.
+            part: the part of the data that the loss was measured on.
+        """
 
     @property
     @abstractmethod
     def worst_nats(self) -> float:
-        """Mean nats per thing above which training has diverged."""
+        """The mean loss in nats per item above which training has diverged."""
 
     def training_flops(self, model: Learner) -> float | None:
-        """Operations of learning from one thing, on average, by the model's formula, the update apart; None: not known.
+        """Return the average forward and backward FLOPs per item by the model's formula, without the optimizer; None: unknown.
 
-        By itself that of a batch that is one thing alone.
+        The default is correct for tasks in which one row is one item.
         """
         return model.training_flops(1)
 
     @property
     def enough_steps(self) -> int | None:
-        """Steps after which more of the same teaches it by heart, or nothing; None: there is no such number."""
+        """The number of steps after which further training only overfits or gains nothing. None: no such number is known."""
         return None
 
     def calibrated(self, model: Learner, read: float) -> float | None:
-        """After so many things were read: `NeuralLanguageModel.calibrate`, where the task and its validation call for it."""
+        """Calibrate the model's logits after training if the task needs it; see `NeuralLanguageModel.calibrate`.
+
+        Args:
+            model: the trained model.
+            read: the number of items it was trained on.
+
+        Returns:
+            The factor of the logits; None if they are unchanged.
+        """
         return None
 
     def sample(self, model: Learner) -> str | None:
-        """Something that the model makes as it is now, to be looked at later; None: there is nothing to look at."""
+        """Return a text that the model generates in its present state, to be logged. None: the task has no samples."""
         return None
 
     def shown(self, nats: float, part: PartName) -> float:
-        """A mean of nats per thing in the unit of the task."""
+        """Convert a mean loss in nats per item to the unit of the task."""
         return self.measured(nats, part)[self.unit.replace(" ", "_")]

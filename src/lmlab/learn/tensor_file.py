@@ -1,7 +1,7 @@
-"""Tensors in a safetensors file that is there whole or not at all.
+"""A writer of safetensors files that is atomic and streams tensors from a GPU.
 
-The library of that name writes what lies in main memory. From a GPU all of it would be fetched first, as much again for every
-checkpoint, in a way that keeps the GPU from being asked for its next steps. Here a piece is fetched and written at a time.
+The safetensors library writes from main memory. It would copy all tensors of a GPU there first and block the training steps
+meanwhile. This writer copies and writes `PIECE_BYTES` at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from lmlab.config import Mistake
 from lmlab.disk.files import atomic_file
 
-PIECE_BYTES = 1 << 26  # that are fetched from a GPU at a time
+PIECE_BYTES = 1 << 26  # copied from a GPU at a time
 
 NAMES = {
     torch.float64: "F64",
@@ -40,7 +40,13 @@ NAMES = {
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """The length of a header, the header, and the numbers of all tensors; the widest first, so that all are aligned."""
+    """Write tensors to a safetensors file: the header length, the JSON header, then the data of all tensors.
+
+    Tensors are ordered by element size, the largest first, so that all are aligned. The file is replaced atomically.
+
+    Raises:
+        Mistake: the format has no name for the dtype of a tensor.
+    """
     ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
@@ -64,13 +70,13 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 
 def _bytes(tensor: Tensor) -> Tensor:
     numbers_N = tensor.detach().reshape(-1)
-    if numbers_N.stride() != (1,):  # of a single number it may be anything, and torch then sees no bytes in it
+    if numbers_N.stride() != (1,):  # a single number may have any stride, and `view` then fails
         numbers_N = numbers_N.clone(memory_format=torch.contiguous_format)
     return numbers_N.view(torch.uint8)
 
 
 def _pieces(numbers_N: Tensor) -> Iterator[memoryview]:
-    """The bytes of a tensor, in main memory; each is good until the next is asked for."""
+    """Yield the bytes of a tensor in main memory. Each view is valid until the next one is requested."""
     if numbers_N.device.type != "cuda":
         yield numbers_N.cpu().numpy().data
         return

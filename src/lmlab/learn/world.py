@@ -1,8 +1,8 @@
-"""The processes that train one model together: how many there are, who writes and decides, and what they add up.
+"""The processes that train one model together (data parallelism).
 
-Every process holds the whole model and draws whole batches. It learns from its own micro-batches (`micro_batches.py`),
-gradients and losses are added up over all processes, and each process then takes the same step. One process, the writer, has
-the files, the clock and the last word; what it decides is broadcast.
+Every process holds the whole model and draws whole batches. It computes gradients on its own micro-batches
+(`micro_batches.py`). Gradients and losses are summed over all processes, and each process then takes the same step. One
+process, the writer, writes the files, reads the clock and decides; its decisions are broadcast.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ T = TypeVar("T")
 
 
 class World(ABC):
-    """The processes of a training, seen from one of them.
+    """The processes of one training run, as seen from one of them.
 
-    All of them call `sum`, `sum_numbers` and `broadcast` equally often and in the same order: each call waits for the others.
+    All processes call `sum`, `sum_numbers` and `broadcast` equally often and in the same order: each call waits for the
+    others.
     """
 
-    rank: int  # of this process, from 0
-    size: int  # how many processes there are
+    rank: int  # number of this process, from 0
+    size: int  # number of processes
 
     @property
     def is_writer(self) -> bool:
@@ -33,7 +34,9 @@ class World(ABC):
 
     @abstractmethod
     def sum(self, tensors: Iterable[Tensor]) -> None:
-        """Replace each tensor by its sum over all processes; shapes and their order are the same everywhere."""
+        """Replace each tensor by its sum over all processes. Number, order and shapes of the tensors are equal in all
+        processes.
+        """
 
     @abstractmethod
     def sum_numbers(self, *numbers: float) -> tuple[float, ...]:
@@ -41,25 +44,25 @@ class World(ABC):
 
     @abstractmethod
     def broadcast(self, value: T) -> T:
-        """Return the writer's value: a number, a text, None, or a tuple of these."""
+        """Return the writer's value: a number, a string, None, or a tuple of these."""
 
 
 @dataclass(frozen=True)
 class Alone(World):
-    """One process: sums are what they are, and its own word is the last."""
+    """A world of one process: sums and broadcasts return their input."""
 
     rank: int = 0
     size: int = 1
 
     def sum(self, tensors: Iterable[Tensor]) -> None:
-        """Leave the tensors as they are; an iterator is not even begun."""
+        """Leave the tensors unchanged, and do not consume an iterator."""
 
     def sum_numbers(self, *numbers: float) -> tuple[float, ...]:
-        """Return the numbers."""
+        """Return the numbers unchanged."""
         return numbers
 
     def broadcast(self, value: T) -> T:
-        """Return the value."""
+        """Return the value unchanged."""
         return value
 
 
