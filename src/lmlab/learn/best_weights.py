@@ -1,4 +1,4 @@
-"""The best weights of a run by validation, which it ends with."""
+"""Copies of the best weights of a run by validation, which the trained model receives at the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from lmlab.interface import Learner
 
 
 class BestWeights:
-    """This class keeps copies of the best weights so far, and of the first ones until validation has seen better ones."""
+    """A copy of the best weights by validation.
+
+    Until validation first improves, the object also holds the initial weights, to return to if training diverges.
+    """
 
     def __init__(self, model: Learner) -> None:
         self.model = model
@@ -17,21 +20,21 @@ class BestWeights:
         self.fresh: dict[str, Tensor] | None = None
 
     def keep(self) -> None:
-        """Copy the weights that the model has now: they are the best."""
+        """Copy the present weights of the model as the best ones."""
         self.best = self.copied()
 
     def copied(self) -> dict[str, Tensor]:
-        """Return copies of the weights that the model has now."""
+        """Return copies of the present weights of the model."""
         return {name: p.detach().clone() for name, p in self.model.named_parameters()}
 
     def give_back(self) -> None:
-        """Give the model its best weights."""
+        """Restore the best weights to the model."""
         with torch.no_grad():
             for name, p in self.model.named_parameters():
                 p.copy_(self.best[name])
 
     def fall_back(self) -> bool:
-        """Take the first weights for the best, where validation has seen no better ones; return whether it has not."""
+        """Replace the best weights by the initial ones, unless validation has improved; return whether they were replaced."""
         if self.fresh is None:
             return False
         self.best = self.fresh

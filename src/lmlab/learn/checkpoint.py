@@ -1,4 +1,4 @@
-"""Checkpoints: one safetensors file with everything a run needs to go on, replaced whole or not at all."""
+"""Checkpoints: one safetensors file with everything a run needs to resume, replaced atomically."""
 
 from __future__ import annotations
 
@@ -20,32 +20,40 @@ from lmlab.learn.world import ALONE, World
 
 Groups = dict[str, dict[str, Tensor]]
 
-CHECKPOINT_EVERY_S = 20.0  # while a run learns: at most so much is lost to a kill
+CHECKPOINT_EVERY_S = 20.0  # seconds between checkpoints, the most that a kill loses
 
 
 def save_checkpoint(path: Path, progress: Progress, groups: Groups) -> None:
-    """Write groups of named tensors (weights, best weights, optimizer slots) and the progress."""
+    """Write groups of named tensors (weights, best weights, optimizer state) and the progress to a file."""
     flat = {f"{group}/{name}": t for group, tensors in groups.items() for name, t in tensors.items()}
     write_tensors(path, flat, {"progress": json.dumps(asdict(progress))})
 
 
 class Checkpoints:
-    """This class writes the checkpoints of a run, one after the other, into one file; of several processes the writer does.
+    """A writer of the checkpoints of a run, each of which replaces the previous one.
+
+    Only the writer process of a world writes.
 
     Args:
-        path: Of the file.
-        beside: Whether a GPU goes on while the disk is written to.
-        world: The processes that train together.
+        path: the checkpoint file.
+        beside: whether to write in a background thread, so that a GPU continues meanwhile.
+        world: the processes that train together.
     """
 
     def __init__(self, path: Path, *, beside: bool, world: World = ALONE) -> None:
         self.path, self.world = path, world
-        self.any = world.broadcast(path.exists())  # whether there is one
+        self.any = world.broadcast(path.exists())  # whether a checkpoint exists
         self._pool = _thread_of_this_gpu() if beside and world.is_writer else None
         self._last: Future[None] | None = None
 
     def save(self, progress: Progress, groups: Groups, *, wait: bool) -> None:
-        """As `save_checkpoint`. Without waiting it may still be under way afterwards, where a GPU has room for a copy."""
+        """Save a checkpoint; see `save_checkpoint`.
+
+        Args:
+            progress: the progress to save.
+            groups: the tensors to save, by group and name.
+            wait: False may return early and write in a background thread, if the GPU has memory for a copy of the tensors.
+        """
         self.finish()
         self.any = True
         if not self.world.is_writer:
@@ -60,23 +68,23 @@ class Checkpoints:
         self._last = self._pool.submit(_save_copies, self.path, progress, copies, copied)
 
     def lack(self, progress: Progress) -> bool:
-        """Whether weights were validated and none are kept yet: a short run may be killed before its next look at the clock."""
+        """Whether weights were validated but no checkpoint exists, so that a kill would lose all weights of a short run."""
         return progress.best_nats is not None and not self.any
 
     def finish(self) -> None:
-        """Wait until the last one is written; what went wrong with it is raised here."""
+        """Wait until the last checkpoint is written, and raise any error of its background thread."""
         last, self._last = self._last, None
         if last is not None:
             last.result()
 
 
 def _thread_of_this_gpu() -> ThreadPoolExecutor:
-    """A thread begins with the first GPU of several; on another's streams it would wait for the wrong work."""
+    """Return a thread pool that uses the present GPU. By default a new thread would use the first one."""
     return ThreadPoolExecutor(1, initializer=torch.cuda.set_device, initargs=(torch.cuda.current_device(),))
 
 
 def _save_copies(path: Path, progress: Progress, copies: Groups, copied: torch.cuda.Event) -> None:
-    """Fetched beside the kernels of the training, not between them."""
+    """Save copied tensors on a CUDA stream of their own, parallel to the kernels of the training."""
     stream = torch.cuda.Stream()
     stream.wait_event(copied)
     with torch.cuda.stream(stream):
@@ -84,11 +92,11 @@ def _save_copies(path: Path, progress: Progress, copies: Groups, copied: torch.c
 
 
 def kernels_begun_with(named: Mapping[str, bool] | None, say: Callable[[str], None]) -> Mapping[str, bool]:
-    """Return the functions in C that a resumed run uses and those that it leaves, and say which are not here any more.
+    """Return which C functions a resumed run uses, and report those that are unavailable on this machine.
 
     Args:
-        named: those that the run began with; None: an older run, which used all of those times.
-        say: where a sentence goes.
+        named: the C functions that the run started with. None: an older run, which used all of its time.
+        say: receives the report.
     """
     if named is None:
         return ALL_TAKEN
@@ -101,12 +109,20 @@ def kernels_begun_with(named: Mapping[str, bool] | None, say: Callable[[str], No
 
 
 def read_progress(path: Path) -> Progress | None:
-    """Where a run stands, without its tensors; None where there is no checkpoint."""
+    """Return the progress in a checkpoint without its tensors; None if there is no checkpoint."""
     return load_checkpoint(path, tensors=False)[0] if path.exists() else None
 
 
 def load_checkpoint(path: Path, *, tensors: bool = True) -> tuple[Progress, dict[str, dict[str, Tensor]]]:
-    """What `save_checkpoint` wrote; Mistake when the file is damaged."""
+    """Load a checkpoint: its progress and its tensors by group.
+
+    Args:
+        path: the checkpoint file.
+        tensors: False reads the progress only.
+
+    Raises:
+        Mistake: the file is damaged.
+    """
     groups: dict[str, dict[str, Tensor]] = {}
     try:
         with safetensors.safe_open(path, framework="pt") as file:

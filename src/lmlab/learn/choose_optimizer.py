@@ -1,4 +1,4 @@
-"""Choose the optimizer of a training: what is set, and for the rest what suits the model, its task and how steps are taken."""
+"""The choice of the optimizer: explicit settings, and for the rest defaults by the model, its task and the hardware."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmlab.learn.update_interval import update_interval
 
 
 def optimizer_for(model: Learner, task: Task, config: TrainConfig, hardware: Hardware) -> Optimizer:
-    """Make the optimizer of the weights of this model, before its first step."""
+    """Create the optimizer of a model, before its first step."""
     method = method_for(model, config)
     return Optimizer(
         dict(model.named_parameters()),
@@ -30,15 +30,15 @@ def optimizer_for(model: Learner, task: Task, config: TrainConfig, hardware: Har
 
 
 def method_for(model: Learner, config: TrainConfig) -> str:
-    """Name the method: Muon has nothing to do where there are no hidden matrices."""
+    """Return the name of the optimization method. Muon is replaced by AdamW if the model has no hidden matrices."""
     method = config.optimizer or model.default_optimizer
     return method if method != "muon" or model.hidden_matrices() else "adamw"
 
 
 def matrix_interval(model: Learner, task: Task, config: TrainConfig, hardware: Hardware) -> int:
-    """Return the steps from one Muon update of a matrix to its next: `matrix_every`, or by sizes (`update_interval.py`).
+    """Return the number of steps between two Muon updates of a matrix: `matrix_every`, or by sizes (`update_interval.py`).
 
-    Recorded steps are all alike, so there every matrix moves in every step.
+    Captured steps are all alike, so with them every matrix is updated in every step.
     """
     if config.matrix_every is not None or hardware.stepping != "eager" or method_for(model, config) != "muon":
         return config.matrix_every or 1

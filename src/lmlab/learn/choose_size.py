@@ -1,4 +1,6 @@
-"""A config made whole: what is set is kept, the rest follows from the text, the budget and the speed of this machine."""
+"""The resolution of a config: explicit settings are kept, and the rest follows from the text, the budget and the machine's
+speed.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,19 @@ def sized(
     validation_tokens: int = 0,
     fewer_rows: bool = False,
 ) -> tuple[Any, Speed | None]:
-    """The config to train, and for a budget of seconds what it was planned to read.
+    """Resolve the config of a model; for a budget of seconds also return the measured speed.
 
-    task: what a fresh model would learn, in batches of that share of the rows it would see; its steps are what is timed.
-    validation_tokens: that are looked at in all, over the whole run. fewer_rows: whether that share may be less than 1.
+    Args:
+        cls: the class of the model.
+        config: its settings; None where open.
+        facts: the sizes of the text.
+        vocabulary: the vocabulary of the tokenizer.
+        task: creates the training task of a new model with a share of the default rows. Its steps are timed.
+        train_config: the settings of the training loop.
+        hardware: the hardware to train on.
+        timings: timings that are shared with other runs.
+        validation_tokens: validation tokens evaluated over the whole run.
+        fewer_rows: whether the share of the default rows may be below 1.
     """
 
     def begin(config: Any, rows: float) -> Step:
@@ -76,10 +87,10 @@ def sized(
 
 
 class _Undrawn(TorchFunctionMode):
-    """Weights get room but no values, so that even a large model is there at once: only its shape is asked for.
+    """A torch mode in which weights are allocated but not initialized, so that even a large model is constructed at once.
 
-    Room that nobody writes to takes no memory. torch's own device for this, "meta", loads its compiler and a computer algebra
-    system at the first number it does not draw, for two seconds or more.
+    Memory that is not written to is not used. Torch's "meta" device would serve too. But it imports the compiler and a
+    computer algebra system, which takes two seconds or more.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -87,6 +98,6 @@ class _Undrawn(TorchFunctionMode):
             return torch.empty(*args, **{k: v for k, v in (kwargs or {}).items() if k != "generator"})
         if func in (Tensor.normal_, Tensor.uniform_, Tensor.mul, Tensor.__rmul__, Tensor.div):
             return args[0]
-        if func is torch.linalg.qr:  # of orthogonal matrices
+        if func is torch.linalg.qr:  # used to initialize orthogonal matrices
             return args[0], args[0][: args[0].shape[1]]
         return func(*args, **(kwargs or {}))

@@ -1,4 +1,4 @@
-"""The curves of runs as pictures: one run's training and validation, or several runs side by side."""
+"""Figures of learning curves: training and validation of one run, or several runs in one figure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ from lmlab.page.figures import SOFT, drawing, note, series_colour, short_ticks, 
 
 Over = Literal["steps", "tokens", "seconds"]
 MARGINS = (0.75, 0.5, 0.1, 0.35)  # inches, for numbers of five digits, two labels and a title
-COLUMNS: dict[Over, str] = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}  # of a line of metrics
+COLUMNS: dict[Over, str] = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}  # keys of a metrics line
 
 
 def loss_curve(metrics: Sequence[Mapping[str, Any]], name: str, unit: str, went_on_at: Sequence[int] = ()) -> str:
-    """Training and validation over steps, in the unit of the task, as an SVG file. went_on_at: steps that are marked."""
+    """Return the training and validation curves of a run over its steps as an SVG file.
+
+    Args:
+        metrics: the lines of metrics.jsonl.
+        name: the title.
+        unit: the unit of the task.
+        went_on_at: the steps at which the budget was extended, which are marked.
+    """
     return standalone(loss_figure(metrics, name, unit, went_on_at))
 
 
 def loss_figure(metrics: Sequence[Mapping[str, Any]], name: str, unit: str, went_on_at: Sequence[int] = ()) -> str:
-    """The same as a part of a page."""
+    """Return the figure of `loss_curve` as an SVG element for a page."""
     key = unit.replace(" ", "_")
     with drawing(7, 4, MARGINS) as (figure, axes):
         steps = [line["step"] for line in metrics]
@@ -39,7 +46,10 @@ def loss_figure(metrics: Sequence[Mapping[str, Any]], name: str, unit: str, went
 
 
 def overlaid(curves: Mapping[str, Sequence[Mapping[str, Any]]], unit: str, over: Over) -> str:
-    """The validation curves of several runs (training, dotted, where there is no validation), as a part of a page."""
+    """Return the validation curves of several runs as an SVG element for a page.
+
+    A run without validation shows its training curve, dotted.
+    """
     key = unit.replace(" ", "_")
     with drawing(7, 4.2, MARGINS) as (figure, axes):
         for index, (name, metrics) in enumerate(curves.items()):

@@ -1,4 +1,4 @@
-"""`curves`: the curves of several runs in one picture, and their numbers for other tools."""
+"""`curves`: the learning curves of several runs in one figure, and their numbers as files for other tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,13 @@ from lmlab_derive.shared import html
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(JsonRecord):
-    """The lines of metrics of several runs by their names. figure: SVG. written: the files that were asked for."""
+    """The learning curves of several runs.
+
+    Attributes:
+        lines: the lines of metrics.jsonl by the name of the run.
+        figure: the figure as SVG.
+        written: the paths of the files that were written.
+    """
 
     unit: str
     over: str
@@ -35,7 +41,7 @@ class Curves(JsonRecord):
         return f"Curves({', '.join(self.lines)}; {self.unit} over {self.over})"
 
     def _repr_html_(self) -> str:
-        """The picture, for a notebook."""
+        """Return the figure for a notebook."""
         return panel(f"{self.unit} over {self.over}", {}, standalone(self.figure))
 
 
@@ -46,10 +52,14 @@ def curves(
     csv: str | Path | None = None,
     tensorboard: str | Path | None = None,
 ) -> Curves:
-    """The curves of runs, one over the other: validation over "tokens", "steps" or "seconds" of training.
+    """Draw the learning curves of runs in one figure: validation over "tokens", "steps" or "seconds" of training.
 
-    out: a page (.html) or a picture (.svg) to write. csv: a file of all numbers, a line for every validation of every run.
-    tensorboard: a folder for event files, one folder in it for every run.
+    Args:
+        runs: the runs, or their folders.
+        out: a page (.html) or a picture (.svg) to write.
+        over: the horizontal axis.
+        csv: a file for all numbers, one line for every validation of every run.
+        tensorboard: a folder for event files, one folder in it for every run.
     """
     if over not in get_args(Over):
         raise Mistake(f"{{over}} is tokens, steps or seconds; got {over!r}", code="curve-axis-unknown", over=None)
@@ -90,7 +100,7 @@ def curves(
 
 
 def _names(runs: Sequence[Run]) -> list[str]:
-    """Short names that differ: folders, and the folders they are in where those are alike."""
+    """Return short distinct names of runs: their folders, preceded by the parent folder where folders are named alike."""
     names = [run.folder.resolve().name for run in runs]
     longer = ["/".join(run.folder.resolve().parts[-2:]) for run in runs]
     chosen = [full if names.count(name) > 1 else name for name, full in zip(names, longer, strict=True)]

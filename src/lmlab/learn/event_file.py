@@ -1,8 +1,9 @@
-"""Numbers of training as TensorBoard reads them: its event files, written record by record.
+"""A writer of TensorBoard event files.
 
-A file is records of [length, its checksum, data, its checksum]; the data is an `Event` message of protocol buffers, of which
-four fields are needed: wall_time (1), step (2), file_version (3) and summary (5) with values (1) of tag (1) and number (2).
-Checksums are CRC-32C, rotated and shifted by a constant. The format needs no package; the reader is tensorboard's.
+A file is a sequence of records [length, its checksum, data, its checksum]. The data is an `Event` message in protocol buffers.
+Four of its fields are used: wall_time (1), step (2), file_version (3) and summary (5). A summary has values (1) of tag (1) and
+number (2). Checksums are CRC-32C, rotated and shifted by a constant. Writing the format needs no package; reading it needs
+TensorBoard.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import Any
 from lmlab.disk.files import write_atomically
 
 NAME = "events.out.tfevents.0.lmlab"  # TensorBoard looks for "tfevents"
-CASTAGNOLI = 0x82F63B78  # the polynomial of CRC-32C, its bits turned around
+CASTAGNOLI = 0x82F63B78  # the polynomial of CRC-32C, bits reversed
 MASK = 0xA282EAD8
 
 
 def write_events(folder: Path, metrics: Sequence[Mapping[str, Any]]) -> Path:
-    """The lines of metrics as one event file in the folder; what is not known is left out. Returns its path."""
+    """Write the lines of metrics to one event file in the folder, and return its path. Values that are None are omitted."""
     records = [_record(_double(1, 0.0) + _bytes(3, b"brain.Event:2"))]
     for line in metrics:
         values = {key: value for key, value in line.items() if key not in ("step", "seconds") and value is not None}
@@ -41,7 +42,7 @@ def _masked(data: bytes) -> int:
 
 
 def crc32c(data: bytes) -> int:
-    """The checksum that the format takes, bit by bit: the files are small."""
+    """Return the CRC-32C checksum, computed bit by bit because the files are small."""
     remainder = 0xFFFFFFFF
     for byte in data:
         remainder ^= byte

@@ -1,4 +1,4 @@
-"""Training that begins where another ended: `resume` continues a run, `fine_tune` begins a new one with its weights."""
+"""Training that continues: `resume` continues a run, `fine_tune` starts a new run from its weights."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ def resume(
     watch: Watch | None = None,
     progress: bool = False,
 ) -> Run:
-    """Continue a run that was stopped or killed, or give any run more time; a finished run without more is returned as it is.
+    """Continue a run that was stopped or killed, or extend any run. A finished run without more budget is returned as it is.
 
-    With a budget of steps or tokens the weights come out as if the run had never stopped, to the last bit.
+    With a budget of steps or tokens, the weights are bit-identical to those of an uninterrupted run.
 
     Args:
-        budget: How much more, such as "+10m". A run that had not finished continues as if its budget had been that much
-            longer. A finished run begins again with its weights, and its learning rate rises and falls once more; the old
-            weights are kept if no later ones validate better.
-        watch: Is told how training goes.
-        progress: Print to stderr how training goes, if there is no `watch`.
+        run: the run, or its folder.
+        budget: the additional budget, such as "+10m". An unfinished run continues as if its budget had been that much longer.
+            A finished run trains again from its weights, and its learning rate rises and falls again. The old weights are kept
+            if no later ones validate better.
+        watch: the progress display.
+        progress: print progress to stderr if there is no `watch`.
     """
     run = opened(run)
     with run.alone(), saying_what_is_kept(run):
@@ -85,15 +86,17 @@ def fine_tune(
     watch: Watch | None = None,
     progress: bool = False,
 ) -> Run:
-    """Train the model of a finished run on another text, beginning with its weights; the new run is saved in `out`.
+    """Train the model of a finished run on another text, starting from its weights; the new run is saved in `out`.
 
-    Weights that validate worse than those it began with are not kept. The tokenizer and the settings are those of the run.
+    If no later weights validate better, the initial weights are kept. The tokenizer and the settings are those of the run.
 
     Args:
-        settings: Settings to change; they must leave every weight its place, as dropout does.
-        model: Another kind of model that can begin with these weights: "classifier" with those of a `bert`. It learns from
-            a table of texts with labels.
-        columns: Which columns of the table are meant, if the table leaves it open.
+        run: the run, or its folder.
+        text: the text or table to train on.
+        settings: settings to change. They must leave the shapes of all weights unchanged, as dropout does.
+        model: another kind of model that can start from these weights: "classifier" for those of a `bert`. It is trained on a
+            table of texts with labels.
+        columns: the columns of the table to use, if they are ambiguous.
 
     The other arguments are those of `train`.
     """
@@ -122,7 +125,7 @@ def fine_tune(
 
 
 def _refuse_as_a_beginning(run: Run, kind: Kind) -> None:
-    """Raise a Mistake if a model of this kind cannot begin with the weights of this run."""
+    """Raise a Mistake if a model of this kind cannot start from the weights of this run."""
     name = run.record.model.name
     if kind.name != name and kind.begins_with != name:
         raise Mistake(
@@ -155,7 +158,7 @@ def _more(budget: str | Budget) -> Budget:
 
 
 def _extend(run: Run, more: Budget) -> None:
-    """Write down that a run goes on for longer. Until the first checkpoint its weights are those it had."""
+    """Write a longer budget into the record of a run. Until the first new checkpoint, its weights stay those it has."""
     record, asked = run.record, run.record.training
     if kind_of(record.model.name).way is Way.COUNTS:
         raise Mistake(
@@ -165,8 +168,8 @@ def _extend(run: Run, more: Budget) -> None:
     if run.status == "unfinished":
         asked = replace(asked, budget=str(_sum(Budget.parse(asked.budget), more)))
     else:
-        _ = run.saved  # its weights are there and whole, or nothing is changed
-        run.checkpoint.unlink(missing_ok=True)  # a kill in the last moment of finishing leaves one
+        _ = run.saved  # raises before any change if the weights are missing or damaged
+        run.checkpoint.unlink(missing_ok=True)  # a kill while the run finished can leave one
         asked = replace(
             asked, budget=str(more), plan=_of_more(asked.plan), lineage=(*asked.lineage, ancestor_of(run, None))
         )
@@ -175,7 +178,7 @@ def _extend(run: Run, more: Budget) -> None:
 
 
 def _of_more(plan: ExecutionPlan | None) -> ExecutionPlan | None:
-    """The plan of a run whose budget begins again; no part of the new budget went into planning."""
+    """Return the plan of a run whose budget starts again. No part of the new budget was spent on planning."""
     return None if plan is None else replace(plan, planning_s=0.0, tokens=None)
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and polite kills: heard between steps, so that what there is can be saved, and told apart when all is over."""
+"""Signal handling that defers SIGINT (Ctrl-C) and SIGTERM to the end of a training step, so that a checkpoint can be saved."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-_heard: list[int] = []  # the signals that asked this process to end
-_questions: list[threading.Event] = []  # of the `interruptible` that is under way
+_heard: list[int] = []  # signals received since `listening` began
+_questions: list[threading.Event] = []  # the event of the active `interruptible`, if any
 
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Of a program, while it runs: a polite kill is heard as Ctrl-C is, and it can be told whether there was one."""
+    """Handle SIGTERM like Ctrl-C while a program runs, and record which signals arrived."""
     _heard.clear()
     before = {}
     if threading.current_thread() is threading.main_thread():
@@ -29,25 +29,25 @@ def listening() -> Iterator[None]:
 
 
 def was_heard() -> bool:
-    """Whether somebody wanted to stop this program, even where some library did not pass that on."""
+    """Whether a signal asked this program to end, even if a library swallowed the KeyboardInterrupt."""
     return bool(_heard)
 
 
 def killed() -> bool:
-    """Whether a polite kill was heard."""
+    """Whether SIGTERM arrived."""
     return signal.SIGTERM in _heard
 
 
 def exit_code() -> int:
-    """Of a program that somebody stopped, as shells have it: 130 after Ctrl-C, 143 after a polite kill."""
+    """Return the exit code of an interrupted program by the convention of shells: 130 after SIGINT, 143 after SIGTERM."""
     return 128 + (_heard[-1] if _heard else signal.SIGINT)
 
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C (or a polite kill) into a question that can be asked between steps; a second one is final.
+    """Defer the first SIGINT or SIGTERM: yield a function that tells whether one arrived. A second signal interrupts at once.
 
-    Within another one it is the same question. A signal that this process was started to ignore stays ignored.
+    A nested use yields the function of the outer one. A signal that this process ignores from its start stays ignored.
     """
     if _questions or threading.current_thread() is not threading.main_thread():
         yield _questions[0].is_set if _questions else threading.Event().is_set

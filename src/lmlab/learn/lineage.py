@@ -1,4 +1,4 @@
-"""Where the weights of a run come from: the runs that it continues, and the weights that it begins with."""
+"""The origin of a run's weights: the runs that it continues, and the trained weights that it starts from."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lmlab.learn.run import Run, load_run
 
 @dataclass(frozen=True, kw_only=True)
 class InitialWeights:
-    """Trained weights that a run begins with instead of random ones."""
+    """Trained weights that a run starts from instead of random ones."""
 
-    run: Run  # that holds them
-    calibrated: float | None  # what its logits were multiplied by when it ended; None: nothing
+    run: Run  # the run that holds them
+    calibrated: float | None  # factor of its logits after training; None: not calibrated
 
 
 def initial_weights(request: TrainingRequest) -> InitialWeights | None:
-    """The trained weights that a run begins with; None if it begins with random ones or continues from its checkpoint."""
+    """Return the trained weights that a run starts from; None if they are random or a checkpoint exists."""
     if request.begin is not None:
         return InitialWeights(run=request.begin, calibrated=request.begin.record.result.calibrated)
     run = request.resumed
@@ -30,7 +30,7 @@ def initial_weights(request: TrainingRequest) -> InitialWeights | None:
 
 
 def lineage_of(request: TrainingRequest) -> tuple[Ancestor, ...]:
-    """All trainings that the weights of a new run went through before it, oldest first."""
+    """Return all trainings that the initial weights of a new run went through, oldest first."""
     begin = request.begin
     if begin is None:
         return ()
@@ -38,11 +38,11 @@ def lineage_of(request: TrainingRequest) -> tuple[Ancestor, ...]:
 
 
 def ancestor_of(run: Run, folder: str | None) -> Ancestor:
-    """A run, as the record of the run that begins with its weights names it.
+    """Return the entry for a run in the lineage of another run that starts from its weights.
 
     Args:
-        run: The run whose weights are taken.
-        folder: Where it is; None if the same run continues from its own weights.
+        run: the run whose weights are used.
+        folder: its folder; None if the same run continues from its own weights.
     """
     record = run.record
     assert record.model.sha256 is not None
@@ -60,7 +60,11 @@ def ancestor_of(run: Run, folder: str | None) -> Ancestor:
 
 
 def _source_of(run: Run, ancestor: Ancestor) -> Run:
-    """The run that holds the weights of this ancestor; a Mistake if its weights have changed since."""
+    """Return the run that holds the weights of this ancestor.
+
+    Raises:
+        Mistake: its weights have changed since.
+    """
     source = run if ancestor.run is None else load_run(ancestor.run)
     if source.record.model.sha256 != ancestor.sha256:
         raise Mistake(

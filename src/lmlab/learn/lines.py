@@ -1,6 +1,6 @@
-"""The files of a run that grow by lines, each a JSON document: metrics.jsonl and samples.jsonl.
+"""The JSON Lines files of a run: metrics.jsonl and samples.jsonl.
 
-They are not flushed to the disk line by line, so that a power cut may leave anything in the place of the last ones.
+They are not flushed to disk after each line, so a power failure can damage the last lines.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lmlab.disk.files import whole_lines, write_atomically
 
 
 def is_metrics(found: Any) -> bool:
-    """Whether a document is a line of metrics: how far it was, and what was measured there."""
+    """Whether a document is a line of metrics.jsonl: step, tokens, seconds, and metrics of training and validation."""
     if not isinstance(found, dict) or not all(_is_number(found.get(key)) for key in ("step", "tokens", "seconds")):
         return False
     measured = {key: value for key, value in found.items() if key.startswith(("train_", "valid_"))}
@@ -30,17 +30,25 @@ def is_metrics(found: Any) -> bool:
 
 
 def is_sample(found: Any) -> bool:
-    """Whether a document is a line of samples: what the model wrote, and at which step."""
+    """Whether a document is a line of samples.jsonl: a step and a generated text."""
     return isinstance(found, dict) and _is_number(found.get("step")) and isinstance(found.get("text"), str)
 
 
 def unit_of(metrics: dict[str, Any]) -> str | None:
-    """What a line of metrics measures first, as its keys write it; None: nothing."""
+    """Return the unit of the first metric in a line, as it is written in the keys; None: the line has no metrics."""
     return next((key.removeprefix("train_") for key in metrics if key.startswith("train_")), None)
 
 
 def documents(path: Path, is_ours: Callable[[Any], bool]) -> list[dict[str, Any]]:
-    """The lines of a file, read; Mistake where one is not of the kind that `is_ours` knows."""
+    """Return the parsed lines of a file.
+
+    Args:
+        path: the file.
+        is_ours: tells whether a document is valid.
+
+    Raises:
+        Mistake: a line is not valid.
+    """
     found = [_read(line) for line in whole_lines(path)]
     for number, document in enumerate(found, 1):
         if not is_ours(document):
@@ -52,9 +60,15 @@ def documents(path: Path, is_ours: Callable[[Any], bool]) -> list[dict[str, Any]
 
 
 def cut_back(path: Path, is_ours: Callable[[Any], bool], step: int, most: int | None = None) -> int:
-    """Leave the lines of up to this step, of no more than the first `most`; returns how many are left.
+    """Delete the lines of a file after a step, and return the number of lines that remain.
 
-    Damaged ones are dropped, with a note: they are a look at a training that goes on without them.
+    Damaged lines are dropped with a note, because training continues without them.
+
+    Args:
+        path: the file.
+        is_ours: tells whether a document is valid.
+        step: the last step to keep; 0 deletes all lines.
+        most: the maximum number of lines to keep; None: no limit.
     """
     kept, damaged = [], 0
     for line in whole_lines(path)[:most] if step else []:
@@ -71,7 +85,7 @@ def cut_back(path: Path, is_ours: Callable[[Any], bool], step: int, most: int | 
 
 
 def _read(line: str) -> Any:
-    """What a line holds; None where it is no JSON."""
+    """Return the document in a line; None if it is not JSON."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

@@ -1,8 +1,9 @@
-"""The training loop: one for everything that learns by gradients, whatever its task.
+"""The training loop of every model that is trained by gradient descent, whatever its task.
 
-Every step is a function of the weights, the optimizer's state, the seed, the step's number and the share of the budget that
-is used: batches and dropout are drawn from (seed, step). So a checkpoint holds no generator state, and with a budget of steps
-or tokens a run that is killed and resumed ends with the same bits as one that was not. (Seconds depend on the clock.)
+A step is a function of the weights, the optimizer's state, the seed, the step number and the share of the budget that is used.
+Batches and dropout are drawn from (seed, step), so a checkpoint holds no generator state. With a budget of steps or tokens, a
+run that is killed and resumed is bit-identical to an uninterrupted one. With a budget of seconds it is not, because the steps
+depend on the clock.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ from lmlab.learn.validation import Validated, Validation
 from lmlab.learn.world import ALONE, World
 
 SHOW_EVERY_S = 0.5
-SEVERAL = 3  # batches that a rehearsal looks at: whether all have one shape
+SEVERAL = 3  # batches that a rehearsal compares in shape
 
 
 class Trainer:
-    """Trains one model for one task, in a folder where it keeps its checkpoint and metrics."""
+    """The training of one model for one task, with its checkpoint and metrics in a folder."""
 
     def __init__(
         self,
@@ -65,9 +66,17 @@ class Trainer:
         earlier: Spent | None = None,
         world: World = ALONE,
     ) -> None:
-        """earlier: the model's weights are learned already, and this is what this run spent on it; None: they are fresh.
+        """Prepare the optimizer, clock, validation and checkpoints; nothing is written.
 
-        world: the processes that train the model together; each has a trainer of its own, with the same arguments.
+        Args:
+            model: the model, with its initial weights.
+            task: the training objective.
+            config: the settings of the training loop.
+            hardware: the device, precision and thread count.
+            folder: the folder of the run.
+            watch: the progress display.
+            earlier: the amounts this run spent on the weights that the model has. None: they are random.
+            world: the processes that train the model together. Each has a trainer with the same arguments.
         """
         self.model, self.task, self.config, self.world = model.to(hardware.device), task, config, world
         self.watch = watch if world.is_writer else Silent()
@@ -83,7 +92,7 @@ class Trainer:
         self.progress = Progress()
         self.samples = Samples(folder / "samples.jsonl", task, self.model)
         self.sums = Sums(self.device)
-        # Far above guessing where a model begins sure of itself, as one that learned from another text may be.
+        # Can be far above a uniform guess if the model was trained on another text, which is no divergence.
         self.first_nats: float | Tensor | None = None
         self.validation = Validation(self.model, task, config, self.device, world)
         self.threads, self.guard = hardware.now, None
@@ -91,12 +100,13 @@ class Trainer:
             self.guard = Guard(hardware.threads, hardware.now, hardware.tokens_per_second)
 
     def rehearse(self) -> float:
-        """Take a step and look at validation, to no effect, and begin the budget anew.
+        """Take one step and one validation batch without effect, then restart the budget.
 
-        Afterwards every function in C is made and raced, and a GPU has recorded the step, compiled if that is faster.
+        Afterwards every C kernel is compiled and timed against its alternative. On a GPU the step is captured as a CUDA graph,
+        and compiled if that is faster.
 
         Returns:
-            The seconds that this took, as far as they are a part of the budget.
+            The seconds this took that count as part of the budget.
         """
         started, seconds = time.perf_counter(), self.config.budget.seconds
         state = torch.random.get_rng_state()
@@ -115,7 +125,7 @@ class Trainer:
                 self.steps.rehearse(first)
             may_compile = self.config.stepping is None and (seconds or 0.0) >= COMPILING_FROM_S
             alike = len(pieces) == SEVERAL and len({str(shapes(piece)) for piece in pieces}) == 1
-            if may_compile and alike and isinstance(self.steps, Captured):  # each shape would be compiled by itself
+            if may_compile and alike and isinstance(self.steps, Captured):  # each shape would be compiled separately
                 self.steps = compiled_if_faster(self.steps, first)
             self.model.eval()
             with torch.no_grad():
@@ -130,14 +140,14 @@ class Trainer:
         return taken_s
 
     def run(self, kernels: Mapping[str, bool] | None = None) -> Outcome:
-        """Train until the budget is used, validation stops improving, the loss diverges, or someone interrupts.
+        """Train until the budget is used, validation stops improving, the loss diverges, or the user interrupts.
 
         Args:
-            kernels: functions in C that the plan of the run names; None: the checkpoint, if there is one, names them.
+            kernels: the C functions that the run's plan names. None: those that the checkpoint names, if there is one.
         """
-        onednn_as_at_first()  # what was multiplied before in this process must not show in the weights
+        onednn_as_at_first()  # earlier products in this process must not change the weights
         if self.world.is_writer:
-            drop_unfinished(self.checkpoint_path)  # before more is written: a disk may have had room for just that
+            drop_unfinished(self.checkpoint_path)  # frees disk space before more is written
         if self.checkpoints.any:
             self._restore()
             named = self.progress.kernels if kernels is None else kernels
@@ -153,7 +163,7 @@ class Trainer:
             return self._learned()
 
     def _learned(self) -> Outcome:
-        """From where the checkpoint left off, or from the beginning."""
+        """Train from the checkpoint or from the initial weights, and return the outcome with the best weights in the model."""
         with interruptible() as interrupted, using_threads(self.device, self.threads):
             try:
                 status, message = self._steps(interrupted)
@@ -167,10 +177,10 @@ class Trainer:
         self.weights.give_back()
         self.model.eval()
         if self.config.calibrate and (self.earlier is not None or self.progress.best_step):
-            # who was taught before may know much by heart
+            # weights trained before may have memorized much of the text
             read = self.clock.tokens if self.earlier is None else math.inf
             outcome = replace(outcome, calibrated=self.task.calibrated(self.model, read))
-        if self.world.is_writer and self.samples.any:  # the last word: that of the weights kept
+        if self.world.is_writer and self.samples.any:  # the last sample is by the weights that are kept
             self.samples.write(self.progress.best_step)
         return outcome
 
@@ -212,7 +222,7 @@ class Trainer:
         return "finished", "the budget is used"
 
     def _begin_with_learned_weights(self) -> None:
-        """They are the best so far, by what validation says of them; and a kill from now on finds them in the checkpoint."""
+        """Validate the trained initial weights, keep them as the best so far and save a checkpoint."""
         nats = self.validation.measure().nats
         self._keep_best(nats)
         self.progress = self._progress_now(lowest_nats=None, highest_nats=nats)
@@ -223,11 +233,16 @@ class Trainer:
         return Clock(budget, spent.steps, spent.tokens, spent.seconds, self.earlier, thing, self.world)
 
     def _cut_metrics(self) -> None:
-        """Begin with the lines that the run had when this budget began."""
+        """Keep the metrics that were logged before the present budget, and remove all others."""
         self._cut_back(0 if self.earlier is None else self.earlier.steps)
 
     def _cut_back(self, step: int, most: int | None = None) -> None:
-        """What was measured and written after that step will be again. most: lines of metrics that were counted so far."""
+        """Remove metrics and samples that were logged after `step`, because training repeats those steps.
+
+        Args:
+            step: the last step to keep.
+            most: the number of metrics lines at that step; None: unknown.
+        """
         left = 0
         if self.world.is_writer:
             left = cut_back(self.metrics_path, is_metrics, step, most)
@@ -236,12 +251,12 @@ class Trainer:
         self.progress = replace(self.progress, metrics=self.world.broadcast(left))
 
     def to_be_timed(self) -> Callable[[], int]:
-        """Single steps of a trainer that does nothing else."""
+        """Return a function that takes one step and returns its item count. The trainer must not be used otherwise."""
         self.guard = None
         return partial(next, self.endless_steps())
 
     def endless_steps(self) -> Iterator[int]:
-        """Steps as `run` takes them; how many things each learned from. The clock is not asked, nothing is kept."""
+        """Take steps like those of `run` without end, and yield the number of items of each. Nothing is validated or saved."""
         while True:
             before = self.clock.tokens
             for _ in self._steps_of_a_batch():
@@ -249,7 +264,7 @@ class Trainer:
                 before = self.clock.tokens
 
     def _steps_of_a_batch(self) -> Iterator[None]:
-        """One step; where a batch is worked off in pieces, one for each of them."""
+        """Train on the next batch; yield after each optimizer step, one per piece."""
         batch, world = self.task.batch(self.config.seed, self.clock.steps), self.world
         parts = cut(batch, self.config.micro_batches or world.size)
         mine = range(world.rank, len(parts), world.size)
@@ -269,13 +284,13 @@ class Trainer:
             yield
 
     def _group(self) -> None:
-        """The steps of one batch, until the budget is used."""
+        """Train on the next batch, but stop between its pieces if the budget is used."""
         for _ in self._steps_of_a_batch():
             if self.clock.fraction >= 1:
                 break
 
     def _step(self, micro_batches: Sequence[MicroBatch], count: int) -> Sequence[Any]:
-        """Forward, backward, update; returns what to carry on."""
+        """Take one optimizer step (forward, backward, update) and return the states to carry to the next pieces."""
         if self.guard is not None:
             set_threads(self.guard.next_step())
         started = time.perf_counter()
@@ -297,7 +312,7 @@ class Trainer:
         self.watch.say(f"{self.model.name}: steps cannot be recorded and replayed ({why}), so they take longer")
 
     def _check_loss(self) -> None:
-        """Diverged where the loss since the last line of metrics is no number, or worse than guessing ever is."""
+        """Raise Diverged if the mean training loss since the last metrics is NaN, infinite or far above a uniform guess."""
         if self.sums.count:
             self._check(self.sums.mean)
 
@@ -307,19 +322,22 @@ class Trainer:
             raise self._diverged(nats)
 
     def _first(self) -> float | None:
-        """Nats of the first batch, which are fetched from a GPU once: it is waited for."""
+        """Return the loss of the first batch in nats per item. The first call waits for the GPU."""
         self.first_nats = None if self.first_nats is None else float(self.first_nats)
         return self.first_nats
 
     def _check_what_is_kept(self) -> None:
-        """Diverged where the weights are none to keep: by the losses, or by the last step, which no loss has seen."""
+        """Raise Diverged if the loss diverged or a weight is not finite.
+
+        The weights are checked too, because the last step changed them after its loss was computed.
+        """
         self._check_loss()
         finite = bool(torch.stack([p.isfinite().all() for p in self.model.parameters()]).all())
         if not self.world.broadcast(finite):
             raise self._diverged(math.nan)
 
     def _diverged(self, nats: float) -> Diverged:
-        """With what is kept: the best weights by validation, or, where none were better than at first, those it began with."""
+        """Return the Diverged error, and select the weights to keep: the best by validation, else the initial ones."""
         kept = f"the best weights before that, of step {self.progress.best_step}, are kept"
         if self.progress.best_nats is not None and self.weights.fall_back():
             kept = (
@@ -334,7 +352,7 @@ class Trainer:
         )
 
     def _show(self) -> None:
-        """To who looks on, where anything is known by now; Diverged if it is nothing to go on with."""
+        """Update the progress display if a loss is known, and raise Diverged if it diverged."""
         nats = self.world.broadcast(self.sums.lately() if self.clock.fraction < 1 else self.sums.mean)
         best = self.progress.best_nats
         if nats is None:
@@ -344,9 +362,9 @@ class Trainer:
         self.watch.update(self.clock, self.task.shown(nats, "train"), valid, self.task.unit)
 
     def validate(self) -> None:
-        """Look at the validation batches, keep the weights if they are the best yet, and write a line of metrics."""
+        """Measure the validation loss, keep the weights if they are the best so far, and log a line of metrics."""
         found = self.validation.measure_in_time(self.clock)
-        if found.nats is not None and not math.isfinite(found.nats):  # the last step did it: no loss has seen it yet
+        if found.nats is not None and not math.isfinite(found.nats):  # the last step diverged after its loss
             raise self._diverged(found.nats)
         self._write_metrics(found)
         if found.nats is None:
@@ -357,7 +375,7 @@ class Trainer:
             self.progress = self._progress_now().validated(found.nats, self.clock.fraction)
 
     def _sample(self) -> None:
-        """Write down what the model makes now, if that takes no more than a small share of the time so far."""
+        """Log a generated text if samples have used no more than their share of the time."""
         started = self.clock.seconds
         if self.samples.is_due(started - self.clock.earlier.seconds):
             if self.world.is_writer:
@@ -393,15 +411,24 @@ class Trainer:
         return replace(self.progress, **{**spent, "first_nats": self._first(), "kernels": answers(), **changes})
 
     def save(self, wait: bool = True) -> None:
-        """Write the checkpoint. The losses since the last metrics line go along, so that the next line is exact too."""
+        """Write the checkpoint. It includes the losses since the last metrics line, so that the next line is exact after a
+        resume.
+
+        Args:
+            wait: False: on a GPU, write in a background thread.
+        """
         self.progress = self._progress_now()
         groups = {"best": self.weights.best, "optimizer": self.optimizer.tensors(), "running": self.sums.tensors()}
         self.checkpoints.save(self.progress, {"weights": dict(self.model.named_parameters()), **groups}, wait=wait)
 
     def _restore(self) -> None:
-        """Go on from the checkpoint; lines of metrics written after it are written again."""
+        """Load the checkpoint, and remove metrics that were logged after it.
+
+        Raises:
+            Mistake: the checkpoint does not fit the model or the run.
+        """
         self.progress, groups = load_checkpoint(self.checkpoint_path)
-        if self.earlier is None:  # then the best is the lowest, though older checkpoints do not say so
+        if self.earlier is None:  # the best is then the lowest, which older checkpoints lack
             self.progress = replace(self.progress, lowest_nats=self.progress.best_nats)
         try:
             if wrong := misfit({name: p.shape for name, p in self.model.named_parameters()}, groups["weights"]):

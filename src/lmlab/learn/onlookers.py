@@ -1,4 +1,4 @@
-"""Who looks on while a model learns."""
+"""Progress displays of a training run."""
 
 from __future__ import annotations
 
@@ -13,37 +13,44 @@ if TYPE_CHECKING:
 
 
 class Watch(Protocol):
-    """Who looks on: a progress line, a live table, or nobody."""
+    """The interface of a progress display: a progress line, a live table, or no display."""
 
     def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
-        """Called about twice a second, in the unit of the task: training since the last validation, and the best so far."""
+        """Display the present losses. Called about twice a second.
+
+        Args:
+            clock: the progress through the budget.
+            train: mean training loss since the last validation, in `unit`.
+            valid: best validation loss so far, in `unit`; None: not validated yet.
+            unit: the unit of the task.
+        """
 
     def say(self, line: str) -> None:
-        """Something the user should read."""
+        """Display a message to the user."""
 
 
 class Silent:
-    """A watch that shows nothing."""
+    """A progress display that shows nothing."""
 
     def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def say(self, line: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 LIVE_EVERY_S, PLAIN_EVERY_S = 0.5, 15.0
 
 
 class Lines:
-    """Says on stderr how far training is: one line that changes on a terminal and in a notebook, one now and then in a log."""
+    """A progress display on stderr: one line that is rewritten in a terminal or notebook, or occasional lines in a log."""
 
     def __init__(self, name: str) -> None:
         self.name, self._said_at, self._width = name, time.monotonic(), 0
         self._live = sys.stderr.isatty() or "ipykernel" in sys.modules
 
     def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
-        """How far, how well, how long still."""
+        """Print the share of the budget used, the losses and the remaining time, unless the last line is recent."""
         if time.monotonic() - self._said_at < (LIVE_EVERY_S if self._live else PLAIN_EVERY_S):
             return
         self._said_at = time.monotonic()
@@ -54,11 +61,11 @@ class Lines:
         self._width = len(line)
 
     def say(self, line: str) -> None:
-        """A line of its own."""
+        """Print a message on a line of its own."""
         print(f"\r{line:<{self._width}}" if self._live and self._width else line, file=sys.stderr, flush=True)
         self._width = 0
 
 
 def watching(watch: Watch | None, progress: bool, name: str) -> Watch:
-    """Who looks on: the one that was given, or lines on stderr, or nobody."""
+    """Return the given display, else lines on stderr if `progress`, else none."""
     return watch or (Lines(name) if progress else Silent())

@@ -1,10 +1,11 @@
-"""The optimizer: AdamW (or AdaGrad) for vectors, tables and output layers; Muon for the matrices between hidden vectors.
+"""The optimizer: AdamW (or AdaGrad) for vectors, embedding tables and output layers; Muon for the matrices between hidden
+vectors.
 
-Muon follows the gradient's direction but not its sizes: the momentum matrix M = U Σ Vᵀ is replaced by (nearly) U Vᵀ, so
-every direction in which a matrix can change is used equally. For `gpt` it reaches the same loss in markedly fewer steps
+Muon uses the direction of the gradient but not its singular values: the momentum matrix M = U Σ Vᵀ is replaced by
+(approximately) U Vᵀ, so all directions of change have equal size. For `gpt` it reaches the same loss in markedly fewer steps
 than AdamW alone (bench/bench_learning.py measures both on the same data).
 
-State is kept as plain tensors by parameter name, so that a checkpoint is one flat file and a resumed run is bit-identical.
+The state is a dict of plain tensors by parameter name, so a checkpoint is one flat file and a resumed run is bit-identical.
 """
 
 from __future__ import annotations
@@ -25,28 +26,31 @@ from lmlab.learn.update_interval import assign_update_slots
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """Step sizes at the top of the schedule, and the usual constants."""
+    """The hyperparameters of the optimizer. Learning rates are the maximum of the schedule."""
 
-    adaptive: Literal["adamw", "adagrad"] = "adamw"  # what steps everything that Muon does not
+    adaptive: Literal["adamw", "adagrad"] = "adamw"  # method for parameters that Muon does not update
     learning_rate: float = 0.003  # AdamW, AdaGrad
     matrix_learning_rate: float = 0.02  # Muon
     weight_decay: float = 0.1
     betas: tuple[float, float] = (0.9, 0.98)
     epsilon: float = 1e-8
     momentum: float = 0.95  # Muon
-    matrix_every: int = (
-        1  # steps of Muon from one move of a matrix to its next, which goes as far as those steps together
-    )
-    iteration_dtype: torch.dtype = torch.float32  # of Muon's iteration: whatever is faster here
-    clip: float = 1.0  # of the global gradient norm, for all but Muon, which has no need of it (Pascanu 2013)
+    matrix_every: int = 1  # steps between two Muon updates of a matrix; an update is as large as those steps together
+    iteration_dtype: torch.dtype = torch.float32  # precision of Muon's iteration: the fastest on this machine
+    clip: float = 1.0  # maximum global gradient norm (Pascanu 2013), without Muon's gradients, whose size is not used
     adagrad_epsilon: float = 1e-12  # far below the gradients of rare words, which are means over many examples
 
 
 @dataclass
 class Optimizer:
-    """Updates `parameters` in place. `matrices` names those that Muon steps, each seen as `parts` square-ish matrices.
+    """An optimizer that updates `parameters` in place.
 
-    tables: those of which a step moves the rows that it read, and no others (see `Learner.read_by_row`).
+    Attributes:
+        parameters: the parameters by name.
+        config: the hyperparameters.
+        matrices: the parameters that Muon updates, each with the number of matrices it packs along its rows.
+        tables: the embedding tables of which a step updates only the rows that it read (see `Learner.read_by_row`).
+        steps: the number of updates so far.
     """
 
     parameters: Mapping[str, Tensor]
@@ -63,20 +67,29 @@ class Optimizer:
         self.slots: dict[str, Tensor] = {}
         for name, p in self.parameters.items():
             if name in self.tables:
-                self.slots[f"read.{name}"] = p.new_zeros(len(p))  # the last step that read each row
+                self.slots[f"read.{name}"] = p.new_zeros(len(p))  # number of the last step that read each row
             elif self.config.adaptive == "adamw" or name in self.matrices:
                 self.slots[f"first.{name}"] = torch.zeros_like(p, memory_format=torch.contiguous_format)
             if name not in self.matrices:
                 self.slots[f"second.{name}"] = torch.zeros_like(p, memory_format=torch.contiguous_format)
 
     def step(self, factor: float) -> Tensor:
-        """One update with the learning rates times `factor`; returns the gradient norm before clipping (not waited for)."""
+        """Update all parameters once, with the learning rates times `factor`.
+
+        Returns:
+            The gradient norm before clipping, as a tensor, without waiting for the device.
+        """
         self.steps += 1
         return self.update(factor, self.steps)
 
     @torch.no_grad()
     def update(self, factor: float | Tensor, steps: int | Tensor) -> Tensor:
-        """As `step`, which is the `steps`-th; tensors where the update is recorded once to be replayed many times."""
+        """Update all parameters as step number `steps`; see `step`.
+
+        Args:
+            factor: the factor of the learning rates.
+            steps: the step number. Both arguments are tensors in a CUDA graph, which is captured once and replayed.
+        """
         grads = {n: p.grad for n, p in self.parameters.items() if p.grad is not None}
         numbers = [grad._values() if grad.is_sparse else grad for grad in grads.values()]
         norms = dict(zip(grads, torch._foreach_norm(numbers), strict=True))
@@ -100,7 +113,7 @@ class Optimizer:
         steps: int | Tensor,
         divisor: Tensor,
     ) -> None:
-        """Loshchilov and Hutter's AdamW of gradients / divisor; only matrices decay."""
+        """Apply AdamW (Loshchilov and Hutter) with the gradients divided by `divisor`. Only matrices have weight decay."""
         c, rate = self.config, self.config.learning_rate * factor
         for matrices in (True, False):
             chosen = [n for n in names if (self.parameters[n].ndim >= 2) == matrices]
@@ -121,7 +134,7 @@ class Optimizer:
             )
 
     def _adagrad(self, names: list[str], grads: Mapping[str, Tensor], factor: float | Tensor, divisor: Tensor) -> None:
-        """Duchi, Hazan and Singer's: each weight's steps shrink with the root of all its squared gradients so far."""
+        """Apply AdaGrad (Duchi, Hazan and Singer): divide each step by the root of the sum of all squared gradients."""
         c, rate = self.config, self.config.learning_rate * factor
         for name in names:
             p, second, grad = self.parameters[name], self.slots[f"second.{name}"], grads[name].div_(divisor)
@@ -131,10 +144,11 @@ class Optimizer:
             _move(p, grad.div_(second.sqrt().add_(c.adagrad_epsilon)), -rate)
 
     def _by_row(self, name: str, grad: Tensor, factor: float | Tensor, steps: int | Tensor, divisor: Tensor) -> None:
-        """AdamW without momentum, or AdaGrad, of the rows in a sparse gradient (each there once); the others wait.
+        """Apply AdamW without momentum, or AdaGrad, to the rows in a sparse gradient, each of which appears once.
 
-        What time does to a row whose gradient is zero is made up for when it is read again: its squared gradients fade and
-        it decays. Momentum would move it in between; where rows are read seldom it does about what larger steps do.
+        Decay of a row's weights and squared gradients is applied when the row is next read, for all steps since it was last
+        read. Momentum is omitted, because it would move rows that are not read. For rarely read rows its effect is about that
+        of larger steps.
         """
         c, rate, p = self.config, self.config.learning_rate * factor, self.parameters[name]
         read_V, second_VX = self.slots[f"read.{name}"], self.slots[f"second.{name}"]
@@ -156,15 +170,18 @@ class Optimizer:
         p.index_copy_(0, rows_R, moved_RX)
 
     def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float | Tensor, steps: int | Tensor) -> None:
-        """Nesterov momentum, then the nearest orthogonal matrix for those that move in this step; equal shapes go together."""
+        """Apply Muon: Nesterov momentum, then the nearest orthogonal matrix. Matrices of equal shape are processed together.
+
+        With `matrix_every` above 1, a step updates the momenta of all matrices but moves only those assigned to it.
+        """
         c, every = self.config, self.config.matrix_every
         assert every == 1 or isinstance(steps, int), "a step that is recorded is like every other"
-        waited = 1 if every == 1 else min(every, int(steps))  # steps since a matrix moved last, or since the first
+        waited = 1 if every == 1 else min(every, int(steps))  # steps since the last update, or since the first step
         rate = c.matrix_learning_rate * waited * factor
         groups: dict[tuple[int, int], list[str]] = {}
         for name in names:
             groups.setdefault(self._shape(name), []).append(name)
-        in_rows = all(self.parameters[n].is_contiguous() for n in names)  # as the kernels take them to lie
+        in_rows = all(self.parameters[n].is_contiguous() for n in names)  # the layout that the kernels expect
         if fast.enabled and in_rows and isinstance(rate, Tensor) and rate.is_cuda and muon.has_kernels():
             self._muon_on_a_gpu(groups, grads, rate)
             return
@@ -184,14 +201,14 @@ class Optimizer:
                 _move(p, piece.reshape(p.shape), -rate * _size(rows, columns))
 
     def _shape(self, name: str) -> tuple[int, int]:
-        """Of each of the matrices that a parameter packs."""
+        """Return the shape of each of the matrices that a parameter packs."""
         rows, columns = self.parameters[name].shape
         return rows // self.matrices[name], columns
 
     def _muon_on_a_gpu(
         self, groups: dict[tuple[int, int], list[str]], grads: Mapping[str, Tensor], rate: Tensor
     ) -> None:
-        """The same in few passes over memory; tall matrices are laid down, and go with those that are wide."""
+        """Apply Muon by fused kernels with few passes over memory. Tall matrices are transposed and grouped with wide ones."""
         c, alike = self.config, dict[tuple[int, int], list[tuple[int, int]]]()
         for shape in groups:
             alike.setdefault((min(shape), max(shape)), []).append(shape)
@@ -207,11 +224,11 @@ class Optimizer:
                 muon.move(parameters, shape, piece, 1 - rate * c.weight_decay, -rate * _size(*shape))
 
     def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint must hold, besides `steps`."""
+        """Return the state that a checkpoint must hold besides `steps`."""
         return dict(self.slots)
 
     def load(self, tensors: Mapping[str, Tensor], steps: int) -> None:
-        """Go on from a checkpoint."""
+        """Restore the state from the tensors of a checkpoint."""
         self.steps = steps
         for name, slot in self.slots.items():
             slot.copy_(tensors[name])
@@ -230,7 +247,20 @@ def plain_adamw(
     weight_decay: float,
     divisor: Tensor,
 ) -> None:
-    """One step of AdamW with these moments, all in place."""
+    """Apply one step of AdamW to parameters and moments in place, in plain torch.
+
+    Args:
+        parameters: the parameters.
+        grads: their gradients.
+        firsts: the first moments.
+        seconds: the second moments.
+        steps: the step number from 1, for bias correction.
+        rate: the learning rate.
+        betas: the decay rates of the moments.
+        epsilon: added to the root of the second moment.
+        weight_decay: the weight decay per unit of learning rate.
+        divisor: the gradients are divided by it (gradient clipping).
+    """
     first_sum, second_sum = 1 - betas[0] ** steps, 1 - betas[1] ** steps
     for p, grad, first, second in zip(parameters, grads, firsts, seconds, strict=True):
         grad = grad / divisor
@@ -241,17 +271,22 @@ def plain_adamw(
 
 
 def flops_of_muon(shapes: Mapping[str, Sequence[int]], matrices: Mapping[str, int]) -> dict[str, int]:
-    """Operations of one move of each parameter that Muon steps, by name. matrices: how many each packs."""
+    """Return the FLOPs of one Muon update of each parameter, by name.
+
+    Args:
+        shapes: the shapes of the parameters.
+        matrices: the number of matrices that each parameter packs.
+    """
     return {n: k * orthogonalizing_flops(shapes[n][0] // k, shapes[n][1]) for n, k in matrices.items()}
 
 
 def _size(rows: int, columns: int) -> float:
-    """Of the steps of a matrix of this shape, so that its outputs move by about as much as those of any other."""
+    """Return the factor of Muon's step for a matrix of this shape, so that outputs of all shapes change by similar amounts."""
     return max(1.0, rows / columns) ** 0.5
 
 
 def _move(p: Tensor, direction: Tensor, by: float | Tensor) -> None:
-    """p += by × direction, in place."""
+    """Add `by` times `direction` to `p` in place."""
     if isinstance(by, Tensor):
         p.addcmul_(direction, by.to(p.dtype))
     else:
@@ -259,5 +294,5 @@ def _move(p: Tensor, direction: Tensor, by: float | Tensor) -> None:
 
 
 def _length(norms: Iterable[Tensor]) -> Tensor:
-    """The Euclidean length of several tensors together, from the lengths of each."""
+    """Return the Euclidean norm of several tensors together from the norm of each."""
     return torch.stack(list(norms)).float().norm()

@@ -1,12 +1,12 @@
-"""The nearest orthogonal matrix, as Muon takes it: U Vᵀ of M = U Σ Vᵀ, by odd polynomials of M, in products alone.
+"""The nearest orthogonal matrix for Muon: U Vᵀ of M = U Σ Vᵀ, by odd polynomials of M, using matrix products alone.
 
-A round replaces every singular value s by s (a + b s² + c s⁴). Its three numbers are those that bring all values between the
-least and the largest that can be there as near to one as a quintic can; the next round starts from what this one leaves. Such
-greedy rounds are the best there are (Amsel, Persson, Musco and Gower, 2025), but for the room that rounding needs.
+A round replaces every singular value s by s (a + b s² + c s⁴). Its coefficients bring all values between the smallest and
+largest possible one as close to 1 as a quintic can. The next round starts from the range that this one leaves. Such greedy
+rounds are optimal (Amsel, Persson, Musco and Gower, 2025), except for the margin that rounding needs.
 
-Four of them lift small values nearly as far as five of the quintic in wide use (3.4445, -4.7750, 2.0315) do, 430 times and
-480, in a fifth fewer products. Large ones end less near to one, between 0.43 and 1.57 where those five end between 0.68 and
-1.21, and steps are somewhat longer: docs/notes/muon.md says what comes of it.
+Four rounds amplify small values nearly as much as five of the widely used quintic (3.4445, -4.7750, 2.0315): 430 times against
+480, in a fifth fewer products. Large values end further from 1, between 0.43 and 1.57 instead of 0.68 and 1.21, and steps are
+somewhat longer. docs/notes/muon.md shows the consequences.
 """
 
 from __future__ import annotations
@@ -21,22 +21,25 @@ from lmlab.layers import fast
 from lmlab.layers.fast import muon
 
 ROUNDS = 4
-# The least singular value, in lengths of its matrix, that the rounds bring near one. Those below grow about as many times.
+# The smallest singular value, relative to the norm of its matrix, that the rounds bring near 1. Smaller ones grow by a similar
+# factor.
 LEAST = 0.001
-# How much larger than the largest value that should be there a round allows it to be: in bf16 it may be rounded up, by half of
-# this where all of a matrix is one value. It must not be exceeded: beyond, each round makes more of the excess.
+# Margin above the largest expected value, because rounding in bf16 may exceed it, by half of this margin if all entries of a
+# matrix are equal. Values beyond the margin would grow in each round.
 ROOM = 1.02
-LONG = 2  # times as long as wide: from there on rounds of the Gram matrix alone are fewer operations
-ALIKE = 0.999  # least and largest values whose quintic is that of one value: 1, with no slope and no bend there
-MOST_EXCHANGES = 100  # four do
+LONG = 2  # ratio of length to width from which rounds on the Gram matrix need fewer FLOPs
+ALIKE = 0.999  # ratio of smallest to largest value above which the interval is treated as a single value
+MOST_EXCHANGES = 100  # four usually suffice
 
 Quintic = tuple[float, float, float]
 
 
 def orthogonalize(matrices_KMN: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """U Vᵀ of each M = U Σ Vᵀ, approximately.
+    """Return U Vᵀ of each matrix M = U Σ Vᵀ, approximately.
 
-    `dtype` is the precision of the rounds, whatever that of training: the result is a direction, not a quantity.
+    Args:
+        matrices_KMN: K matrices of one shape.
+        dtype: the precision of the rounds, which may be below that of training, because only the direction matters.
     """
     x = matrices_KMN.to(dtype)
     tall = x.shape[-2] > x.shape[-1]
@@ -52,10 +55,10 @@ def orthogonalize(matrices_KMN: Tensor, dtype: torch.dtype = torch.float32) -> T
 
 
 def orthogonalizing_flops(rows: int, columns: int) -> int:
-    """Operations of `orthogonalize` for one matrix, in all of float32 on a CPU; elsewhere long ones take somewhat more."""
+    """Return the FLOPs of `orthogonalize` for one matrix in float32 on a CPU. Elsewhere long matrices need somewhat more."""
     narrow, wide = sorted((rows, columns))
     cube, gram = 2 * narrow**3, 2 * narrow**2 * wide
-    if wide >= LONG * narrow:  # the square of every Gram matrix, two products to the next, and all rounds in one
+    if wide >= LONG * narrow:  # squares of all Gram matrices, two products to the next, product of all rounds
         return 2 * gram + (ROUNDS + 2 * (ROUNDS - 1) + ROUNDS - 1) * cube
     return ROUNDS * (2 * gram + cube)
 
@@ -68,9 +71,9 @@ def _round_by_round(x_KMN: Tensor) -> Tensor:
 
 
 def _through_gram(x_KMN: Tensor) -> Tensor:
-    """The same of long matrices in fewer operations: no round but the first and the last has to see the whole matrix.
+    """Apply all rounds to long matrices with fewer FLOPs: only the first and last product involve the whole matrix.
 
-    What a round multiplies by, P = a + b G + c G² of G = X Xᵀ, takes G to P G P; all of these commute.
+    A round multiplies X by P = a + b G + c G² with G = X Xᵀ, which changes G to P G P. All these matrices commute.
     """
     gram_KMM, made = x_KMN @ x_KMN.mT, list[Tensor]()
     for a, b, c in rounds():
@@ -82,8 +85,10 @@ def _through_gram(x_KMN: Tensor) -> Tensor:
 
 
 def _in_all_of_float32(x: Tensor) -> bool:
-    """Whether products of it are rounded no further. In bf16 or TF32 eigenvalues of G that are next to nothing, as they are
-    squares, would come out below it, and four rounds make some 430² times as much of that: nothing brings them back.
+    """Whether products of `x` are computed in full float32 on a CPU.
+
+    Eigenvalues of G are squares, so tiny ones would become negative by rounding in bf16 or TF32. Four rounds would amplify the
+    error about 430² times.
     """
     rounded = torch.is_autocast_enabled(x.device.type) or torch.get_float32_matmul_precision() != "highest"
     return x.dtype == torch.float32 and x.device.type == "cpu" and not rounded
@@ -91,24 +96,28 @@ def _in_all_of_float32(x: Tensor) -> bool:
 
 @cache
 def rounds(least: float = LEAST, count: int = ROUNDS, room: float = ROOM) -> tuple[Quintic, ...]:
-    """a, b, c of each round, for values between least and one; rounded, so that they are the same on every machine."""
+    """Return the coefficients (a, b, c) of each round for singular values between `least` and 1.
+
+    They are rounded, so that they are the same on every machine.
+    """
     found, largest = [], 1.0
     for _ in range(count):
         largest *= room
         a, b, c = (round(number, 8) for number in best_quintic(least, largest))
         found.append((a, b, c))
         least = least * (a + b * least**2 + c * least**4)
-        largest = 2 - least  # as far above one as the least lies below
+        largest = 2 - least  # as far above 1 as the smallest is below
     return tuple(found)
 
 
 def best_quintic(least: float, largest: float) -> Quintic:
-    """a, b, c of the x (a + b x² + c x⁴) that stays nearest to one between two numbers, by Remez's exchange.
+    """Return the coefficients (a, b, c) of the x (a + b x² + c x⁴) closest to 1 on an interval, by the Remez exchange
+    algorithm.
 
-    Where none is nearer, the distance is taken four times in turn, below and above: at both ends and at two turning points.
-    In NumPy: a step may be gone through with tensors that have no numbers.
+    The maximum error of the best quintic is attained four times with alternating sign: at both ends and at two turning points.
+    The computation uses NumPy, because a step may be traced with tensors that have no values.
     """
-    if least > ALIKE * largest:  # the four places cannot be told apart, and all but touch
+    if least > ALIKE * largest:  # the four extrema nearly coincide
         middle = (least + largest) / 2
         return 15 / 8 / middle, -10 / 8 / middle**3, 3 / 8 / middle**5
     turns = least + np.array([0.25, 0.75]) * (largest - least)

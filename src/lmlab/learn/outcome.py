@@ -1,4 +1,4 @@
-"""How a training run ends."""
+"""The outcome of a training run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ Status = Literal["finished", "stopped early", "interrupted", "diverged", "untrai
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a run ended. The model then holds its best weights by validation (its last ones if there is no validation)."""
+    """The outcome of a training run, after which the model holds its best weights by validation.
+
+    Without validation, the model holds its last weights.
+    """
 
     status: Status
     message: str
@@ -21,4 +24,4 @@ class Outcome:
 
 
 class Diverged(Exception):
-    """The loss is no number any more, or far worse than guessing; the message says what is kept."""
+    """The error that the loss is NaN, infinite or far above a uniform guess. Its message says which weights are kept."""

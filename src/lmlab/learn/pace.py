@@ -53,13 +53,10 @@ class Timings:
     """The timings of sizes so far, by kind of model and hardware. The entries of a comparison or a sweep share them."""
 
     known: dict[tuple[str, str], dict[float, float]] = field(default_factory=dict)
-    warm: set[tuple[str, Any]] = field(
-        default_factory=set
-    )  # (kind, config) pairs with which this process has taken steps
+    warm: set[tuple[str, Any]] = field(default_factory=set)  # (kind, config) pairs that this process has stepped
     step_tokens: dict[str, int] = field(default_factory=dict)  # tokens of the last timed step, by kind
-    rows: dict[tuple[str, Any], tuple[float, float]] = field(
-        default_factory=dict
-    )  # chosen share of the default rows and tokens per second, by (kind, config)
+    # by (kind, config): the chosen share of the default rows, and the tokens per second with it
+    rows: dict[tuple[str, Any], tuple[float, float]] = field(default_factory=dict)
 
     def of(self, kind: str, hardware: Hardware) -> dict[float, float]:
         """Return the seconds per token by FLOPs per token, of one kind of model on this hardware."""

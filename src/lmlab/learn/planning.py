@@ -1,4 +1,7 @@
-"""Plan how the steps of a run are taken (docs/execution.md); a resumed run follows its plan, or gets a new one elsewhere."""
+"""Execution plans: how the steps of a run are taken (docs/execution.md).
+
+A resumed run follows its plan on the same machine and gets a new plan on another.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,14 @@ from lmlab.learn.task import Task
 def plan_for(
     model: Learner, task: Task, loop: TrainConfig, hardware: Hardware, speed: Speed | None = None
 ) -> ExecutionPlan:
-    """Plan the steps of a run that begins here and now.
+    """Return the execution plan of a run that starts on this machine under its present load.
 
     Args:
-        model: before its first step.
-        task: that it learns.
+        model: the model before its first step.
+        task: the training objective.
         loop: the settings of the training loop.
-        hardware: that was chosen for the run.
-        speed: for a budget of seconds, what was measured.
+        hardware: the hardware chosen for the run.
+        speed: the measured speed, for a budget of seconds.
     """
     return ExecutionPlan(
         machine=machine_name(hardware.device.type),
@@ -49,21 +52,21 @@ def plan_for(
 
 
 def rehearsed(plan: ExecutionPlan, trainer: Trainer) -> ExecutionPlan:
-    """Complete a plan by a step that is taken to no effect: functions in C, and how steps are taken."""
+    """Complete a plan by a rehearsal step, which selects the C functions and the stepping mode."""
     with as_begun({}):
         taken_s = trainer.rehearse()
         return replace(plan, kernels=answers(), stepping=trainer.steps.name, planning_s=plan.planning_s + taken_s)
 
 
 def left_after_planning(budget: Budget, plan: ExecutionPlan | None) -> Budget:
-    """Return what planning has left of a budget of seconds; other budgets are untouched."""
+    """Return a budget of seconds without the seconds that planning used. Other budgets are unchanged."""
     if budget.seconds is None or plan is None:
         return budget
     return Budget(seconds=max(budget.seconds - plan.planning_s, (1 - MOST_PLANNING) * budget.seconds))
 
 
 def keep_plan(run: Run, plan: ExecutionPlan | None, watch: Watch) -> None:
-    """Write the plan into the record of a run, behind the plans that it had on other machines."""
+    """Write a plan into the record of a run, after the plans of other machines."""
     training = run.record.training
     if plan == training.plan:
         return
@@ -79,24 +82,24 @@ def keep_plan(run: Run, plan: ExecutionPlan | None, watch: Watch) -> None:
 
 
 def is_of_another_machine(plan: ExecutionPlan | None, hardware: Hardware) -> bool:
-    """Whether a plan was made on another machine than this one; an older record does not say."""
+    """Whether a plan was made on another machine. A plan of an older record names no machine and counts as of this one."""
     return plan is not None and plan.machine not in (None, machine_name(hardware.device.type))
 
 
 def loop_of_plan(loop: TrainConfig, plan: ExecutionPlan | None) -> TrainConfig:
-    """Return the settings with which a run is resumed: rows and optimizer are those of its plan, on any machine."""
-    if plan is None:  # an old run, in which every matrix moves in every step
+    """Return the loop settings of a resumed run: rows and `matrix_every` are those of its plan, on any machine."""
+    if plan is None:  # a record of an older format: Muon updates every matrix in every step
         return replace(loop, matrix_every=loop.matrix_every or 1)
     return replace(loop, rows=loop.rows or plan.rows, matrix_every=loop.matrix_every or plan.matrix_every)
 
 
 def hardware_of_plan(plan: ExecutionPlan, device: str, precision: str) -> Hardware:
-    """Return the hardware with which a run is resumed: as planned on its own machine, chosen anew on another.
+    """Return the hardware of a resumed run: as planned on the same machine, chosen anew on another.
 
     Args:
-        plan: of the run.
-        device: that was asked for.
-        precision: that was asked for.
+        plan: the plan of the run.
+        device: the requested device.
+        precision: the requested precision.
     """
     found = choose(device, precision)
     if not is_of_another_machine(plan, found):

@@ -1,4 +1,4 @@
-"""From what a user asks to what the training loop runs: `prepare` is the only way."""
+"""The conversion of a training request into a prepared training; every training goes through `prepare`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lmlab.models.registry import Kind, Way, trainable_kind
 
 
 def prepare(request: TrainingRequest) -> Prepared:
-    """Read the data of a request, make its tokenizer, choose sizes and hardware, and build the model.
+    """Read the data of a request, create its tokenizer, choose sizes and hardware, and construct the model.
 
-    Nothing is written, and no step is taken that counts; a budget of seconds lets some steps be timed.
+    Nothing is written and nothing is trained, but for a budget of seconds some steps are timed.
     """
     kind = trainable_kind(request.model)
     if kind.task is not None:
@@ -31,5 +31,5 @@ def prepare(request: TrainingRequest) -> Prepared:
 
 
 def reads_plain_text(kind: Kind) -> bool:
-    """Whether a kind of model learns from a plain text, as language models do, and from nothing else."""
+    """Whether a kind of model is trained on a plain text alone, as language models are."""
     return kind.task is None or kind.task.reads_plain_text

@@ -1,4 +1,4 @@
-"""A model from what a run has on disk, its record and its weights; where they do not fit, one line that says what is wrong."""
+"""The reconstruction of a trained model from its record and weights, with a one-line error if they do not fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 
 
 def rebuilt(folder: Path, record: Record, vocab_size: int, tensors: Mapping[str, Tensor]) -> Saved:
-    """What was trained. folder: of the run, for whoever reads what is wrong."""
+    """Rebuild the trained model from its record and tensors.
+
+    Args:
+        folder: the run's folder, for error messages.
+        record: the run's record.
+        vocab_size: the vocabulary size of its tokenizer.
+        tensors: the trained weights by name.
+
+    Raises:
+        Mistake: the tensors do not fit the record.
+    """
     cls = model_class(record.model.name)
     settings: Any = make(cls.Config, record.model.config, cls.name)
     try:
@@ -41,24 +51,27 @@ def rebuilt(folder: Path, record: Record, vocab_size: int, tensors: Mapping[str,
 
 
 def refuse_unknown_sizes(run: Run) -> None:
-    """Raise a Mistake if the record of a run does not say how large its model is: the run cannot be resumed."""
+    """Raise a Mistake if the record of a run lacks a size of its model, so that the run cannot be resumed."""
     import torch
 
     folder, record = run.folder, run.record
     vocab_size = 0 if record.inputs.tokenizer is None else run.tokenizer.vocab_size
     cls = model_class(record.model.name)
     settings: Any = make(cls.Config, record.model.config, cls.name)
-    with _sizes_known(folder, record), torch.device("meta"):  # where nothing takes room or time
+    with _sizes_known(folder, record), torch.device("meta"):  # constructs without memory or time
         cls(settings, vocab_size)
 
 
 class SizesUnknown(Mistake):
-    """A record that leaves open what was decided before its run began."""
+    """The error that a record lacks a setting that was decided before its run began."""
 
 
 @contextmanager
 def _sizes_known(folder: Path, record: Record) -> Iterator[None]:
-    """Models of which sizes are left open refuse to be built; those of a run are known, or its record is damaged."""
+    """Turn the assertion of a model whose config is unresolved into `SizesUnknown`.
+
+    The config of a run is resolved, so an open setting means that the record is damaged.
+    """
     try:
         yield
     except AssertionError:

@@ -1,4 +1,4 @@
-"""What a user asks of a training, as one frozen record that every task reads."""
+"""A training request: one frozen record of the user's arguments, which every task reads."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ from lmlab.text.tokenizers import Tokenizer
 class TrainingRequest:
     """A request to train one model: the arguments of `lmlab.train`, or the record of a run that is resumed.
 
-    `lmlab.learn.prepare.prepare` turns a request into everything that the training loop needs.
+    `lmlab.learn.prepare.prepare` turns a request into a prepared training.
     """
 
-    model: str  # the kind
-    data: Any  # the text or table, as the user named it, or a corpus; of a resumed run its record says it
+    model: str  # kind of model
+    data: Any  # text or table as the user named it, or a corpus; None for a resumed run
     budget: Budget
     split: Sequence[float] = (80, 10, 10)
     split_by: SplitBy = "auto"
     valid: Text | None = None
     test: Text | None = None
     seed: int = 0
-    settings: Mapping[str, Any] = field(default_factory=dict)  # of the model
-    learning: Mapping[str, Any] = field(default_factory=dict)  # of the training loop
+    settings: Mapping[str, Any] = field(default_factory=dict)  # settings of the model
+    learning: Mapping[str, Any] = field(default_factory=dict)  # settings of the training loop
     device: str = "auto"
     precision: str = "auto"
     tokenizer: str | Tokenizer | None = None
-    columns: Sequence[str] | None = None  # of a table
-    out: Path | None = None  # the folder of the new run; None: nothing is to be trained or written
-    begin: Run | None = None  # a finished run, whose weights, settings and tokenizer the new run begins with
-    resumed: Run | None = None  # the run that is resumed; what was chosen at its start is used again
-    timings: Timings | None = None  # of steps on this machine, shared by several requests
+    columns: Sequence[str] | None = None  # columns of a table
+    out: Path | None = None  # folder of the new run; None: prepare only
+    begin: Run | None = None  # finished run whose weights, settings and tokenizer the new run starts from
+    resumed: Run | None = None  # run to resume; the choices made at its start are used again
+    timings: Timings | None = None  # timings of steps on this machine, shared by several requests
     watch: Watch = field(default_factory=Silent)
 
     @classmethod
     def to_resume(cls, run: Run, watch: Watch) -> TrainingRequest:
-        """The request that continues a run as its record says."""
+        """Return the request that resumes a run as recorded."""
         training = run.record.training
         return cls(
             model=run.record.model.name,
@@ -70,7 +70,7 @@ class TrainingRequest:
 
     @property
     def is_new(self) -> bool:
-        """Whether the model is new: its sizes are still to be chosen and its weights are drawn at random."""
+        """Whether the model is new: its sizes are not chosen yet, and its initial weights are random."""
         return self.begin is None and self.resumed is None
 
     @property
@@ -90,13 +90,14 @@ class TrainingRequest:
         return asked if self.resumed is None else loop_of_plan(asked, self.resumed.record.training.plan)
 
     def hardware(self, stepping: str | None = None) -> Hardware:
-        """The device, precision and threads of the run; a run that is resumed on its machine keeps those of its plan.
+        """Choose the device, precision and thread count of the run. A run that is resumed on its machine keeps those of its
+        plan.
 
         Args:
-            stepping: How the task takes its steps, where it allows one way only.
+            stepping: the stepping mode, if the task supports only one.
         """
         plan = None if self.resumed is None else self.resumed.record.training.plan
-        if self.resumed is not None and plan is None:  # an old run
+        if self.resumed is not None and plan is None:  # a record of an older format
             return choose(self.device, self.precision)
         if plan is not None:
             return hardware_of_plan(plan, self.device, self.precision)
@@ -105,12 +106,12 @@ class TrainingRequest:
 
     @property
     def text_division(self) -> dict[str, Any]:
-        """How a plain text is divided into parts: arguments of `lmlab.text.corpus.read`."""
+        """The division of a plain text into parts, as arguments of `lmlab.text.corpus.read`."""
         return {**self._parts, "split_by": self.split_by}
 
     @property
     def table_division(self) -> dict[str, Any]:
-        """How the rows of a table are divided into parts."""
+        """The division of the rows of a table into parts. Raises a Mistake if `split_by` is set."""
         if self.split_by != "auto":
             raise Mistake(
                 "{split_by} divides plain text; the rows of a table are drawn; leave it out",
@@ -125,7 +126,7 @@ class TrainingRequest:
 
     @property
     def tokenizer_spec(self) -> str | None:
-        """The kind of tokenizer, for a task that makes its own; a Mistake if a tokenizer itself was given."""
+        """The kind of tokenizer, for a task that trains its own. Raises a Mistake if a tokenizer object was given."""
         if isinstance(self.tokenizer, Tokenizer):
             raise Mistake(
                 f"{self.model} makes a {{tokenizer}} of its own; say which kind, such as words",
@@ -135,7 +136,7 @@ class TrainingRequest:
         return self.tokenizer
 
     def refuse_columns(self) -> None:
-        """Raise a Mistake if columns of a table are named and the model does not read tables."""
+        """Raise a Mistake if columns of a table are named but the model does not read tables."""
         if self.columns is not None:
             raise Mistake(
                 f"{{columns}} are of a table, which {self.model} does not read",
@@ -144,20 +145,20 @@ class TrainingRequest:
             )
 
     def refuse_windows(self) -> None:
-        """Raise a Mistake if a window length is set and the model reads no windows."""
+        """Raise a Mistake if a window length is set but the model reads no windows."""
         refuse_windows(self.model, self.learning)
 
     def refuse_taken_folder(self) -> None:
-        """Raise a Mistake if the folder of the new run holds something already."""
+        """Raise a Mistake if the folder of the new run is not empty."""
         if self.out is not None:
             refuse_if_taken(self.out)
 
     def training(self, budget: Budget, **chosen: Any) -> Training:
-        """What the record of the run says of the training.
+        """Return the training section of the run record.
 
         Args:
-            budget: The budget that the run keeps to.
-            chosen: Fields of `Training` that were decided while the run was prepared.
+            budget: the budget of the run.
+            chosen: fields of `Training` that were decided while the run was prepared.
         """
         if self.resumed is not None:
             return self.resumed.record.training

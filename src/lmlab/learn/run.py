@@ -1,11 +1,11 @@
-"""A run on disk: its record, and what its files hold.
+"""A run on disk: its record and the contents of its files.
 
     RUN/ run.json  model.safetensors  tokenizer.json  [spelling.json]  metrics.jsonl  loss.svg  state/  README.md
          recipe.toml  samples.jsonl  page.html  training_text.safetensors (its fingerprint)
 
-Files are written under another name, flushed and renamed (`run_files.py`), so that a kill at any moment leaves the last good
-one. Only metrics.jsonl and samples.jsonl grow by lines: a resumed run cuts them back to its checkpoint. run.json is written
-after the weights and holds their hash: a run is either whole or recognisably not.
+Each file is written under another name, flushed and renamed (`run_files.py`), so a kill at any moment leaves the last complete
+version. Only metrics.jsonl and samples.jsonl are appended to; a resumed run truncates them to its checkpoint. run.json is
+written after the weights and holds their hash, so an incomplete run is recognized.
 """
 
 from __future__ import annotations
@@ -38,38 +38,40 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """One trained (or half-trained) model and all that is known of how it came to be."""
+    """A trained or partly trained model, with the record of its training."""
 
     def __init__(self, folder: Path, record: Record) -> None:
         self.folder, self.record = folder, record
-        self._was_checked = False  # whether the hash of the weights was compared a moment ago
+        self._was_checked = False  # whether the hash of the weights was already checked
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, {self.record.model.name}, {self.status})"
 
     def _repr_html_(self) -> str:
-        """Show the run in a notebook."""
+        """Return the notebook display of the run."""
         from lmlab.learn.run_page import notebook_panel
 
         return notebook_panel(self)
 
     @property
     def status(self) -> str:
-        """ "finished", "stopped early", "diverged", "untrained" (no time for a step) or, before its end, "unfinished"."""
+        """The status: "unfinished" during training, then "finished", "stopped early", "diverged" or "untrained" (no step
+        taken).
+        """
         return self.record.result.status
 
     @property
     def learned_nothing(self) -> bool:
-        """Whether it ended without a step, or with the fresh weights it began with."""
+        """Whether training took no step, or diverged and left the random initial weights."""
         result = self.record.result
         diverged = result.status == "diverged" and not result.best_step and not self.record.training.lineage
-        return diverged or result.steps == 0  # older versions called such a run finished
+        return diverged or result.steps == 0  # an older format has status finished for such a run
 
     @property
     def training_flops(self) -> float | None:
-        """Operations of its training, by its model's formula; None: there is no formula, or it was fitted by counting.
+        """The FLOPs of the training, by the model's formula; None: no formula, or fitted by counting.
 
-        A record of an older version lacks the number. Its batches are taken to have had the usual length.
+        An older record lacks the number. It is then computed for batches of the default length.
         """
         from lmlab.interface import Learner
 
@@ -81,7 +83,7 @@ class Run:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer the model was trained with."""
+        """The tokenizer that the model was trained with."""
         from lmlab.text.tokenizers import Tokenizer
 
         tokenizer = Tokenizer.load(self.folder)
@@ -95,7 +97,7 @@ class Run:
 
     @cached_property
     def saved(self) -> Saved:
-        """The trained model, whatever its task; its weights are checked against their recorded hash."""
+        """The trained model of any task. Its weights are checked against their recorded hash."""
         from safetensors import SafetensorError
 
         from lmlab.learn.rebuilding import rebuilt
@@ -111,7 +113,7 @@ class Run:
 
     @property
     def model(self) -> LanguageModel:
-        """The trained model, if it is a language model; else a Mistake."""
+        """The trained language model. Raises a Mistake if the run holds a model of another task."""
         from lmlab.interface import LanguageModel
 
         if not isinstance(self.saved, LanguageModel):
@@ -122,7 +124,11 @@ class Run:
         return self.saved
 
     def load(self, device: str = "auto") -> LanguageModel:
-        """Return the model on a device (auto: on a GPU if there is one); models that count stay where they are."""
+        """Return the model on a device. Counting models stay on the CPU.
+
+        Args:
+            device: "auto" selects a GPU if there is one.
+        """
         from torch.nn import Module
 
         from lmlab.hardware.choice import choose_device
@@ -131,14 +137,18 @@ class Run:
         return model.to(place) if isinstance(model, Module) else model
 
     def load_again(self, device: str = "auto") -> LanguageModel:
-        """Return another copy of the model from disk, which has seen nothing that the one in memory has seen."""
+        """Return a new copy of the model from disk, which shares no state with the copy in memory."""
         again = Run(self.folder, self.record)
         again._was_checked = "saved" in vars(self)
-        again.tokenizer = self.tokenizer  # which sees no rows
+        again.tokenizer = self.tokenizer  # shared, because it keeps no state
         return again.load(device)
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Return the weights; of a run that was stopped the best so far, or the last where nothing was validated yet."""
+        """Return the weights; for an unfinished run, the best so far, or the last if nothing was validated.
+
+        Raises:
+            Mistake: there are no weights, or they do not have the recorded hash.
+        """
         from safetensors.torch import load, load_file
 
         if self.status == "unfinished" and self.checkpoint.exists():
@@ -152,7 +162,7 @@ class Run:
                 code="nothing-learned-yet",
             )
         try:
-            if self._was_checked:  # then the file is only mapped: a copy of a large table is not read, but looked up in
+            if self._was_checked:  # memory-maps the file, so a large table is not read whole
                 return load_file(self.folder / "model.safetensors")
             content = (self.folder / "model.safetensors").read_bytes()
         except FileNotFoundError:
@@ -168,7 +178,7 @@ class Run:
 
     @property
     def model_hash(self) -> str | None:
-        """`lmlab.identity.model_hash`, computed when the weights were saved; None: it was not, or the model changed."""
+        """The stored `lmlab.identity.model_hash`; None: none was stored, or the model has changed since."""
         from lmlab.identity import kept_hash
 
         kept, sha256 = self.record.model.identity, self.record.model.sha256
@@ -178,23 +188,25 @@ class Run:
 
     @property
     def checkpoint(self) -> Path:
-        """The file from which a run that was stopped goes on."""
+        """The path of the checkpoint from which an unfinished run is resumed."""
         return self.folder / "state" / "checkpoint.safetensors"
 
     @cached_property
     def corpus(self) -> Corpus:
-        """The corpus it was trained on, read again and checked against its hashes."""
+        """The corpus of the training, read again and checked against its recorded hashes."""
         from lmlab.text.corpus import Corpus
 
         return Corpus.from_spec(dict(self.record.inputs.corpus))
 
     @property
     def learned_from(self) -> list[Fingerprint]:
-        """Fingerprints of all texts that its weights were trained on, with one of an unknown text where a text is not known."""
+        """The fingerprints of all texts that the weights were trained on. An unknown text has the fingerprint
+        `Fingerprint.unknown`.
+        """
         return fingerprints_in(self.folder, self.record.inputs.fingerprints or ())
 
     def training_text(self, sha256: str) -> Part | None:
-        """Return the part of its corpus with this hash; None where it is not on disk as it was."""
+        """Return the part of the corpus with this SHA-256; None if it is missing on disk or has changed."""
         try:
             return next((part for part in self.corpus.parts.values() if part.sha256 == sha256), None)
         except (Mistake, OSError):
@@ -202,36 +214,40 @@ class Run:
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl."""
+        """The parsed lines of metrics.jsonl."""
         return documents(self.folder / "metrics.jsonl", is_metrics)
 
     @property
     def unit(self) -> str:
-        """The unit of its curve: that of the first number of a line of metrics."""
+        """The unit of the learning curve, which is that of the first metric."""
         return str(unit_of(self.metrics[0])).replace("_", " ")
 
     @property
     def samples(self) -> list[dict[str, Any]]:
-        """Texts that the model wrote as it learned, with their steps; none where training was over in a moment."""
+        """The texts generated during training, with their steps; empty for a very short training."""
         return documents(self.folder / "samples.jsonl", is_sample)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let no other process train in it meanwhile; Mistake where one does."""
+        """Lock the run against training by another process. Raises a Mistake if it is locked."""
         with only_process_in(self.folder):
             yield
 
 
 @contextmanager
 def only_process_in(folder: Path) -> Iterator[None]:
-    """Let no other process train in the folder of a run meanwhile; Mistake where one does."""
+    """Lock the folder of a run against training by another process. Raises a Mistake if it is locked."""
     busy = Mistake(f"another process trains in {folder}; wait for it, or name a new folder", code="run-busy")
     with locked(folder, busy, again=True):
         yield
 
 
 def opened(run: Run | Path | str) -> Run:
-    """Return the run itself, or the one in the folder of that name; Mistake for anything else."""
+    """Return the run itself, or load the run in the folder of that name.
+
+    Raises:
+        Mistake: the argument is neither.
+    """
     if isinstance(run, Run):
         return run
     if isinstance(run, str | Path) and str(run):
@@ -243,7 +259,11 @@ def opened(run: Run | Path | str) -> Run:
 
 
 def load_run(folder: Path | str) -> Run:
-    """Open a run; Mistake, in one line, when it is missing or damaged."""
+    """Load a run from its folder.
+
+    Raises:
+        Mistake: the run is missing or damaged, or has an unknown format.
+    """
     folder = Path(folder)
     path = required_record_file(folder)
     try:

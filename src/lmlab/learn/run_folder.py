@@ -1,4 +1,4 @@
-"""Find the record of a run in its folder, without torch, so that a wrong folder is refused at once."""
+"""Functions that find the record of a run in its folder. They do not import torch, so a wrong folder is refused at once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from lmlab.config import LISTED, Mistake
 from lmlab.disk.files import as_typed
 
 RECORD = "run.json"
-OLD_RECORD = "config.json"  # of formats 1 and 2; a Hugging Face folder has a file of this name too
+OLD_RECORD = "config.json"  # of formats 1 and 2; Hugging Face uses the same name
 
 
 def record_file(folder: Path) -> Path | None:
-    """Return the file that holds the record of a run; None where the folder holds no run."""
+    """Return the file that holds the record of a run; None if the folder holds no run."""
     path = folder / RECORD
     if path.exists():
         return path
@@ -23,7 +23,11 @@ def record_file(folder: Path) -> Path | None:
 
 
 def required_record_file(folder: Path) -> Path:
-    """Return the file that holds the record of a run; raise a Mistake where the folder holds no run."""
+    """Return the file that holds the record of a run.
+
+    Raises:
+        Mistake: the folder does not exist or holds no run.
+    """
     if folder.is_file():
         raise Mistake(f"{folder} is a file; a run is a folder that lmlab train made", code="run-is-file")
     if not folder.is_dir():
@@ -46,14 +50,14 @@ def required_record_file(folder: Path) -> Path:
 
 
 def drop_old_record(folder: Path) -> None:
-    """Remove the config.json of an older run, whose run.json is written. Any other config.json is not ours."""
+    """Delete the config.json of an older format after run.json is written. A config.json of another program is kept."""
     with suppress(ValueError):
         if "format" in _document(folder / OLD_RECORD):
             (folder / OLD_RECORD).unlink()
 
 
 def _is_old_record(path: Path) -> bool:
-    """Whether a config.json is the record of a run. One that is no JSON may be: whoever reads it says what is wrong."""
+    """Whether a config.json is the record of a run. A damaged file counts as one, so that its reader reports the damage."""
     try:
         return "format" in _document(path)
     except ValueError:
@@ -61,7 +65,7 @@ def _is_old_record(path: Path) -> bool:
 
 
 def _huggingface_family(path: Path) -> str:
-    """Return what a config.json of Hugging Face calls its kind of model; nothing for any other file."""
+    """Return the model type in a config.json of Hugging Face; empty for any other file."""
     try:
         document = _document(path)
     except ValueError:
@@ -71,7 +75,7 @@ def _huggingface_family(path: Path) -> str:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; an empty one where there is no file, or it holds something else."""
+    """Return the object in a JSON file; empty if the file does not exist or holds another value."""
     if not path.is_file():
         return {}
     try:

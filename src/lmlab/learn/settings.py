@@ -1,4 +1,4 @@
-"""How to train: the settings of the loop, with errors that name what would be right."""
+"""The settings of the training loop, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CALLED_ELSEWHERE = {"lr": "learning_rate", "rate": "learning_rate", "muon_lr": "
 CALLED_ELSEWHERE |= {"batch": "rows", "batch_size": "rows", "decay": "weight_decay", "wd": "weight_decay"}
 CALLED_ELSEWHERE |= {"sequence_length": "length", "block_size": "length"}
 
-MOST_SEEDS = 1000  # runs that are to differ by luck alone
-MOST_STEPS_BETWEEN = 100  # moves of a matrix: momentum has forgotten what was gathered before
-MOST_ROWS = 2**20  # of a step, which holds all of them at once
+MOST_SEEDS = 1000  # maximum number of runs that differ in their seed alone
+MOST_STEPS_BETWEEN = 100  # between two Muon updates: momentum forgets older gradients
+MOST_ROWS = 2**20  # of a step, which holds all rows in memory
 
-MOST_VALIDATING = 0.1  # of a budget of seconds: what looking at the validation part may take
+MOST_VALIDATING = 0.1  # share of a budget of seconds that validation may use
 
 Method = Literal["adamw", "muon", "adagrad"]
 Stepping = Literal["eager", "captured", "compiled"]
@@ -27,24 +27,22 @@ Stepping = Literal["eager", "captured", "compiled"]
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
-    """How to train; None is filled in by what suits the model."""
+    """The settings of the training loop. None is replaced by a value that suits the model."""
 
     budget: Budget
     seed: int = 0
-    optimizer: Method | None = None  # muon: for matrices between hidden vectors, with AdamW for the rest
-    learning_rate: float | None = None  # of AdamW or AdaGrad, at its highest
-    matrix_learning_rate: float | None = None  # of Muon, for models with hidden matrices
-    matrix_every: int | None = None  # steps from one move of a matrix by Muon to its next
-    weight_decay: float | None = None  # how strongly matrices and tables are drawn to zero
-    stepping: Stepping | None = None  # kernel by kernel, or (on a GPU) recorded and replayed, or of a compiled loss
+    optimizer: Method | None = None  # muon: Muon for matrices between hidden vectors, AdamW for the rest
+    learning_rate: float | None = None  # of AdamW or AdaGrad, at the maximum of the schedule
+    matrix_learning_rate: float | None = None  # of Muon, for matrices between hidden vectors
+    matrix_every: int | None = None  # steps between two Muon updates of a matrix
+    weight_decay: float | None = None  # strength of the decay of matrices and embedding tables towards zero
+    stepping: Stepping | None = None  # eager, or on a GPU captured as a CUDA graph, or compiled and captured
     rows: int | None = None  # sequences per step
     length: int | None = None  # tokens per sequence
-    micro_batches: int | None = None  # into which the rows of a step are cut, so that they take less memory at once
-    validations: int = 20  # over the whole budget
-    patience: int = 6  # validations without a new best before the run stops early
-    calibrate: bool = (
-        True  # whether a text read often ends with one factor for all logits, fitted on the validation part
-    )
+    micro_batches: int | None = None  # number of parts that a step is split into, to use less memory
+    validations: int = 20  # number of validations over the whole budget
+    patience: int = 6  # validations without improvement after which the run stops early
+    calibrate: bool = True  # after repeated epochs, fit one factor for all logits on the validation part
 
     def __post_init__(self) -> None:
         at_least_one("training", rows=self.rows, length=self.length)
@@ -77,17 +75,17 @@ class TrainConfig:
             )
 
 
-LEARNING = settings_of(TrainConfig, leave_out=OWN_OPTIONS)  # what can be set of the loop
+LEARNING = settings_of(TrainConfig, leave_out=OWN_OPTIONS)  # settings of the loop, without separate options
 
 
 def training_config(budget: Budget, seed: int, learning: Mapping[str, Any]) -> TrainConfig:
-    """All of it, from the two that are options of their own and the rest."""
+    """Return the settings of the loop from the budget, the seed and the remaining settings by name."""
     refuse_own_options(learning)
     return make(TrainConfig, {"budget": budget, "seed": checked_seed(seed), **learning}, "training")
 
 
 def refuse_own_options(names: Iterable[str]) -> None:
-    """A Mistake for what is no setting of the loop because it is an option of its own."""
+    """Raise a Mistake if a name is an option of its own and not a setting of the loop, such as `budget`."""
     if twice := set(OWN_OPTIONS) & set(names):
         raise Mistake(
             f"{' and '.join(sorted(twice))} is an option of its own, such as {{budget}} or {{seed}}",
@@ -98,7 +96,7 @@ def refuse_own_options(names: Iterable[str]) -> None:
 
 
 def refuse_if_it_counts(model: str, **of_the_loop: object) -> None:
-    """A Mistake for what is given of the loop where there is none: what counts reads its text once."""
+    """Raise a Mistake if an option of the training loop is given for a counting model, which reads its text once."""
     if kind_of(model).way is Way.COUNTS and (given := next((name for name, v in of_the_loop.items() if v), None)):
         raise Mistake(
             f"{model} counts, and learns nothing: leave {{{given}}} out",
@@ -108,7 +106,7 @@ def refuse_if_it_counts(model: str, **of_the_loop: object) -> None:
 
 
 def refuse_windows(model: str, learning: Mapping[str, Any]) -> None:
-    """A Mistake for the length of windows where nothing is cut into any: texts, sentences and pairs are learned whole."""
+    """Raise a Mistake if a window length is given for a model that reads whole texts, sentences or pairs."""
     if learning.get("length") is not None:
         raise Mistake(
             f"{model} learns from no windows of a text: leave {{length}} out",
@@ -118,7 +116,11 @@ def refuse_windows(model: str, learning: Mapping[str, Any]) -> None:
 
 
 def parse_learning(assignments: Iterable[str]) -> dict[str, Any]:
-    """Read `key=value` settings of the loop; what others call them is answered with what they are called here."""
+    """Parse `key=value` settings of the loop.
+
+    Raises:
+        Mistake: a setting is unknown. The message suggests our name for a name that is common elsewhere.
+    """
     given = list(assignments)
     for name in (assignment.partition("=")[0].strip() for assignment in given):
         refuse_own_options({name})

@@ -1,11 +1,11 @@
-"""How a training step is taken: forward, backward, clipping and update.
+"""Stepping modes: how a training step (forward, backward, clipping and update) is executed.
 
-Asked for kernel by kernel, a step of a small model on a GPU is mostly waiting for the next kernel to be asked for. So there the
-whole step is recorded once for each shape of batch and replayed from then on (`Captured`); a large model's loss is compiled
-first, which joins what lies between the products into few passes over memory. Everywhere else the plain way serves (`Eager`).
+Launched kernel by kernel, a step of a small model on a GPU mostly waits for launches. So on a GPU the whole step is captured
+as a CUDA graph for each shape of batch and then replayed (`Captured`). The loss of a large model is compiled first, which
+fuses the operations between matrix products. All other steps are eager (`Eager`).
 
-A replayed step is a function of the same things as any other (weights, the optimizer's state, batch, seed, share of the
-budget), and recording leaves no trace in them: a run resumed in the way it began ends with the same bits.
+A replayed step is a function of the same inputs as an eager one: weights, optimizer state, batch, seed and share of the
+budget. Capturing does not change them, so a run resumed in its mode is bit-identical.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from lmlab.learn.micro_batches import MicroBatch
 from lmlab.learn.optimizer import Optimizer
 from lmlab.learn.world import ALONE, World
 
-AHEAD = 4  # steps that may be asked for before the first of them is done: the GPU never waits, and the clock stays true
-MOST_SHAPES = 8  # of batches: each has a recording of its own, with memory of its own
-WARM_STEPS = 2  # before a recording: kernels are loaded and find their memory
-UNTIMED_STEPS, TIMED_STEPS = 4, 16  # replays of a recorded step and of a compiled one, of which the faster is kept
-COMPILING_FROM_S = 120.0  # budgets in which compiled steps are tried: compiling takes about a quarter of that
+AHEAD = 4  # maximum queued steps: the GPU never idles, and the clock stays accurate
+MOST_SHAPES = 8  # of batches: each has its own graph and memory
+WARM_STEPS = 2  # before a capture: they load kernels and allocate memory
+UNTIMED_STEPS, TIMED_STEPS = 4, 16  # replays of a captured and of a compiled step, of which the faster is kept
+COMPILING_FROM_S = 120.0  # minimum budget for trying compiled steps; compiling takes about a quarter of it
 
-FASTEST_ATTENTION = [  # in this order; the first is made to measure, in a second or two, which compiling hides
+FASTEST_ATTENTION = [  # by priority; the first is built for each shape in 1 to 2 s, negligible beside compiling
     SDPBackend.CUDNN_ATTENTION,
     SDPBackend.FLASH_ATTENTION,
     SDPBackend.EFFICIENT_ATTENTION,
@@ -44,14 +44,14 @@ LossOf = Callable[[Learner, Any, Any], tuple[Loss, Any]]  # (model, piece of a b
 
 
 class CannotRecord(Exception):
-    """The step does something that can only be asked for when it is reached, such as looking at a number."""
+    """The error that a step cannot be captured as a CUDA graph, for example because it reads a value back from the GPU."""
 
 
 @contextmanager
 def _fastest_attention() -> Iterator[None]:
-    """Attention in our order; in torch's own where torch cannot set one.
+    """Set torch's priority of attention backends to `FASTEST_ATTENTION`, if torch can set one.
 
-    torch 2.11 forgets one of its ways when an order was set and taken back, and then refuses to set another in that process.
+    Torch 2.11 loses a backend when a priority is set and reset, and then refuses to set another in that process.
     """
     with ExitStack() as stack:
         with suppress(ValueError):
@@ -60,7 +60,7 @@ def _fastest_attention() -> Iterator[None]:
 
 
 class Steps(ABC):
-    """Takes training steps with one model and its optimizer."""
+    """A stepping mode: takes training steps with one model and its optimizer."""
 
     name: str  # eager, captured or compiled
 
@@ -73,34 +73,35 @@ class Steps(ABC):
 
     @abstractmethod
     def take(self, micro_batches: Sequence[MicroBatch], count: int, factor: float) -> tuple[Loss, list[Any]]:
-        """Take one step.
+        """Take one training step.
 
         Args:
-            micro_batches: Those of this process.
-            count: Of what the micro-batches of all processes predict: the sum of their losses is divided by it once.
-            factor: What the learning rates are multiplied by.
+            micro_batches: the micro-batches of this process.
+            count: the number of items that the micro-batches of all processes predict. The sum of their losses is divided by
+                it once.
+            factor: the factor of the learning rates.
 
         Returns:
-            What the micro-batches of all processes cost before the step, and what each of this process carries on.
+            The loss of all processes before the step, and the states that the micro-batches of this process carry on.
 
         Raises:
-            CannotRecord: Nothing has changed, and `plainer` is the way to go on.
+            CannotRecord: the step cannot be captured. Nothing has changed; continue with `plainer`.
         """
 
     @abstractmethod
     def rehearse(self, piece: Any) -> None:
-        """Take a step to no effect, so that kernels are chosen and recorded before the first step that counts.
+        """Take a step without effect, so that kernels are selected and captured before training starts.
 
         Raises:
-            CannotRecord: `plainer` is the way to go on.
+            CannotRecord: the step cannot be captured; continue with `plainer`.
         """
 
     def plainer(self) -> Steps:
-        """The same steps, taken in a way that asks less of the model."""
+        """Return these steps in eager mode, for models that cannot be captured."""
         return Eager(self.model, self.loss_of, self.optimizer, self.device, self.world)
 
     def _keep_pace(self) -> None:
-        """Wait until no more than a few steps are under way."""
+        """Wait until at most `AHEAD` steps are queued on the GPU."""
         if self.device.type != "cuda":
             return
         event = torch.cuda.Event()
@@ -111,19 +112,19 @@ class Steps(ABC):
 
 
 class Eager(Steps):
-    """Every kernel is asked for in every step."""
+    """The stepping mode without CUDA graphs: every step launches every kernel."""
 
     name = "eager"
 
     def rehearse(self, piece: Any) -> None:
-        """Forward and backward."""
+        """Run the forward and backward pass without an update."""
         seed_dropout(0, self.device)
         loss, _ = self.loss_of(self.model, piece, None)
         loss.mean.backward()
         forget_gradients(self.optimizer.parameters.values())
 
     def take(self, micro_batches: Sequence[MicroBatch], count: int, factor: float) -> tuple[Loss, list[Any]]:
-        """One step."""
+        """Take one training step."""
         parameters, losses, carries = self.optimizer.parameters.values(), [], []
         for micro_batch in micro_batches:
             seed_dropout(micro_batch.seed, self.device)
@@ -144,7 +145,7 @@ class Eager(Steps):
 
 
 class Captured(Steps):
-    """A step is recorded once for each shape of batch, and replayed. CUDA only."""
+    """The stepping mode that captures a step as a CUDA graph for each shape of batch and replays it. CUDA only."""
 
     def __init__(
         self,
@@ -159,11 +160,11 @@ class Captured(Steps):
         self.compiled, self.name = compiled, "compiled" if compiled else "captured"
         self._loss_of = torch.compile(loss_of, dynamic=False) if compiled else loss_of
         self._factor, self._per_thing = torch.ones((), device=device), torch.ones((), device=device)
-        self._count = torch.zeros((), device=device)  # of steps, where the recorded update finds it
+        self._count = torch.zeros((), device=device)  # number of steps, as an input of the captured update
         self._recordings: dict[Any, _Recording] = {}
 
     def take(self, micro_batches: Sequence[MicroBatch], count: int, factor: float) -> tuple[Loss, list[Any]]:
-        """One step."""
+        """Copy the batch into the graph's inputs and replay the step. A new shape is captured first."""
         if len(micro_batches) > 1 or self.world.size > 1:
             raise CannotRecord("its batches are cut into micro-batches")
         (micro_batch,) = micro_batches
@@ -186,11 +187,11 @@ class Captured(Steps):
         return dataclasses.replace(recording.loss, count=count), [recording.carry]
 
     def rehearse(self, piece: Any) -> None:
-        """Record the step for pieces of this shape."""
+        """Capture the step for pieces of this shape."""
         self._recordings[shapes((piece, None))] = self._record(piece, None)
 
     def replay_ms(self, piece: Any) -> float:
-        """Milliseconds of a recorded step for pieces of this shape, replayed to no effect."""
+        """Return the milliseconds of a captured step for pieces of this shape, replayed without effect."""
         graph = self._recordings[shapes((piece, None))].graph
         began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         with self._to_no_effect():
@@ -203,16 +204,16 @@ class Captured(Steps):
         return began.elapsed_time(ended) / TIMED_STEPS
 
     def plainer(self) -> Steps:
-        """Recorded but not compiled, or not recorded."""
+        """Return captured steps without compilation if these are compiled, else eager steps."""
         if not self.compiled:
             return super().plainer()
         return Captured(self.model, self.loss_of, self.optimizer, self.device, self.world)
 
     def _record(self, piece: Any, carry: Any) -> _Recording:
-        """Take some steps to no effect, then one that is recorded."""
+        """Capture a step for this shape after some warm-up steps, all without effect."""
         inputs = mapped((piece, carry), lambda t: t.to(self.device, copy=True))
         generator = torch.cuda.default_generators[torch.cuda.current_device()]
-        spare = generator.clone_state()  # a recording that fails leaves the generator's own in a state of no use
+        spare = generator.clone_state()  # a failed capture leaves the generator's state unusable
         graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
         attention = _fastest_attention() if self.compiled else nullcontext()
         with self._to_no_effect():
@@ -233,7 +234,7 @@ class Captured(Steps):
 
     @contextmanager
     def _to_no_effect(self) -> Iterator[None]:
-        """Put weights and the optimizer's state back afterwards."""
+        """Restore the weights and the optimizer's state afterwards."""
         changing = [*self.optimizer.parameters.values(), *self.optimizer.slots.values()]
         before = [t.detach().clone() for t in changing]
         try:
@@ -250,12 +251,12 @@ class Captured(Steps):
         self.norm = self.optimizer.update(self._factor, self._count)
         forget_gradients(self.optimizer.parameters.values())
         found = Loss(total=loss.total.detach(), count=0, parts={n: p.detach() for n, p in loss.parts.items()})
-        return found, mapped(carry, torch.clone)  # it may be a view of the piece, where the next piece will stand
+        return found, mapped(carry, torch.clone)  # it may be a view of the input, which the next piece overwrites
 
 
 @dataclasses.dataclass(frozen=True)
 class _Recording:
-    """A step that can be taken again: what it reads, and where it leaves what it found."""
+    """A captured step: its graph, its input tensors and its output tensors."""
 
     graph: torch.cuda.CUDAGraph
     inputs: Any
@@ -264,10 +265,10 @@ class _Recording:
 
 
 def seed_dropout(seed: int, device: torch.device) -> None:
-    """Seed the generator that dropout draws from on this device, and no other.
+    """Seed the generator of this device only, from which dropout draws.
 
-    torch.manual_seed would also queue a call for every kind of device that has not been used yet, with the stack it was
-    called from written out as text: a millisecond and some memory for each step.
+    torch.manual_seed would also queue a call for every unused kind of device, with its stack trace as text. That costs a
+    millisecond and some memory per step.
     """
     if device.type == "cuda":
         torch.cuda.manual_seed(seed)
@@ -278,7 +279,7 @@ def seed_dropout(seed: int, device: torch.device) -> None:
 
 
 def mapped(structure: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """The same tuples and records with every tensor changed."""
+    """Return the same nested tuples and dataclasses with every tensor changed by `change`."""
     if isinstance(structure, Tensor):
         return change(structure)
     if isinstance(structure, tuple | list):
@@ -290,14 +291,14 @@ def mapped(structure: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 
 def tensors(structure: Any) -> Iterator[Tensor]:
-    """All tensors of tuples and records, always in the same order."""
+    """Return all tensors of nested tuples and dataclasses, always in the same order."""
     found: list[Tensor] = []
     mapped(structure, lambda t: found.append(t) or t)  # type: ignore[func-returns-value]
     return iter(found)
 
 
 def shapes(structure: Any) -> Any:
-    """What structures that can be given to the same recording have in common."""
+    """Return the shapes and dtypes of all tensors in nested tuples and dataclasses, as a key of captured steps."""
     if isinstance(structure, Tensor):
         return tuple(structure.shape), structure.dtype
     if isinstance(structure, tuple | list):
@@ -310,20 +311,18 @@ def shapes(structure: Any) -> Any:
 def steps_for(
     way: str, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device, world: World = ALONE
 ) -> Steps:
-    """Take steps in the way with this name: eager, captured or compiled."""
+    """Return the stepping mode with this name: eager, captured or compiled."""
     if way == "eager":
         return Eager(model, loss_of, optimizer, device, world)
     return Captured(model, loss_of, optimizer, device, world, compiled=way == "compiled")
 
 
 def compiled_if_faster(recorded: Captured, piece: Any) -> Captured:
-    """Return steps of the compiled loss where they are faster than these recorded steps, else these.
-
-    Both are replayed to no effect.
+    """Return compiled steps if they are faster than these captured steps, else these. Both are replayed without effect.
 
     Args:
-        recorded: steps that are recorded for the shape of `piece`.
-        piece: of a batch; all pieces have its shape.
+        recorded: steps that are captured for the shape of `piece`.
+        piece: a piece of a batch; all pieces have its shape.
     """
     of_model = recorded.model, recorded.loss_of, recorded.optimizer, recorded.device, recorded.world
     compiled = Captured(*of_model, compiled=True)

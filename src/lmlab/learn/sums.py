@@ -21,9 +21,7 @@ class Sums:
     def __init__(self, device: torch.device, known: float | None = None) -> None:
         self.nats, self.count = torch.zeros((), device=device), 0
         self.parts: dict[str, Tensor] = {}
-        self._asked: tuple[torch.cuda.Event, Tensor, int] | None = (
-            None  # a copy in progress: its event, the nats and their count
-        )
+        self._asked: tuple[torch.cuda.Event, Tensor, int] | None = None  # a copy in progress: event, nats, count
         self._known = known
 
     def add(self, loss: Loss) -> None:

@@ -1,4 +1,4 @@
-"""`lmlab.train`: from a text or a table to a trained model in a run on disk."""
+"""`lmlab.train`: the training of a model on a text or a table, saved as a run on disk."""
 
 from __future__ import annotations
 
@@ -42,20 +42,23 @@ def train(
     watch: Watch | None = None,
     progress: bool = False,
 ) -> Run:
-    """Train `model` on `text` and save it in the new folder `out`; if none is named, in a free one, runs/MODEL-TEXT.
+    """Train `model` on `text` and save it in the new folder `out`; by default a free folder named runs/MODEL-TEXT.
 
-    A classifier learns from a table of texts with labels, a translator from a table of languages. Settings that do not go
-    together are refused before anything is written. A run that was interrupted has status "unfinished": `resume` it.
+    A classifier is trained on a table of texts with labels, a translator on a table of languages. Incompatible settings are
+    refused before anything is written. An interrupted run has status "unfinished": `resume` it.
 
     Args:
-        text: The text or table; if none is named, what the kind of model learns by default, such as "sotu".
-        tokenizer: By default characters for a language model, and for other models what suits them.
-        settings: Of the model (its Config).
-        learning: Of the training loop (TrainConfig, budget and seed apart).
-        columns: Which columns of a table are meant, if the table leaves it open.
-        timings: Steps that were timed on this machine a moment ago; several trainings in a row share them.
-        watch: Is told how training goes.
-        progress: Print to stderr how training goes, if there is no `watch`.
+        model: the kind of model.
+        text: the text or table. Default: the data of the kind of model, such as "sotu".
+        out: the folder of the new run.
+        tokenizer: the tokenizer or its kind. Default: characters for a language model, and what suits other models.
+        budget: seconds, steps or tokens of training, such as "3m".
+        settings: settings of the model (its Config).
+        learning: settings of the training loop (TrainConfig without budget and seed).
+        columns: the columns of a table to use, if they are ambiguous.
+        timings: recent timings of steps on this machine, which several trainings share.
+        watch: the progress display.
+        progress: print progress to stderr if there is no `watch`.
 
     Returns:
         The run, with its model in memory.
@@ -64,7 +67,7 @@ def train(
     refuse_if_it_counts(model, learning=learning)
     text = kind.data if text is None else text
     if isinstance(tokenizer, str):
-        parse_spec(tokenizer)  # a slip is answered before the text is read
+        parse_spec(tokenizer)  # a wrong name is refused before the text is read
     request = TrainingRequest(
         model=model,
         data=text,

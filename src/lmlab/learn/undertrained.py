@@ -1,12 +1,13 @@
-"""Whether a run was still learning fast when its budget ended, and how long it would have liked.
+"""The test whether a run was undertrained, and the smallest budget expected to suffice.
 
-The learning rate falls to zero where the budget ends, so a curve always flattens there; it says little about a longer
-budget, whose learning rate would still be high at that point. What says something is how far the second half of the budget
-brought it. Measured on six models and texts (gpt, feedforward, lstm and gru on plays and manuals, in characters and BPE), each
-trained for 50, 100, … 1600 steps: doubling the budget lowered the loss by 0.65 to 3.3 times the share by which the second half
-had lowered it, less in long runs and more in very short ones (all thirty were steep, and gained 2.9 % or more); and from one
-doubling to the next the gain shrank to between 0.4 and 0.9 of what it was, about 0.6 in the middle, once it shrank at all. So
-the estimate is rough, and it is a least: the shortest runs need more.
+The learning rate falls to zero where the budget ends, so every curve flattens there. The slope at the end therefore says
+little about a longer budget. The share by which the second half of the budget lowered the loss says more.
+
+Measured on six models and texts (gpt, feedforward, lstm and gru on plays and manuals, in characters and BPE), each trained for
+50, 100, … 1600 steps. Doubling the budget lowered the loss by 0.65 to 3.3 times that share: by less in long runs and by more
+in very short ones. All thirty runs were steep and gained at least 2.9 %. From one doubling to the next the gain shrank to
+between 0.4 and 0.9 of its value, with a median of about 0.6, once it shrank at all. The estimate is therefore rough, and a
+lower bound: the shortest runs need more.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import Any
 from lmlab.config import Budget
 from lmlab.learn.clock import Spent
 
-STEEP = 0.03  # of the loss, gained in the second half of a budget
-SHRINKING = 0.6  # of the gain that a doubling brings, from one doubling to the next
-MOST_DOUBLINGS = 4  # beyond that nothing can be said
+STEEP = 0.03  # minimum share of the loss gained in the second half of a budget
+SHRINKING = 0.6  # factor of the gain from one doubling of the budget to the next
+MOST_DOUBLINGS = 4  # extrapolation beyond this is not supported by the measurement
 FEWEST_POINTS = 2
 UNTOLD = (
     "first validated in the second half of its budget, so that its curve is too short to tell whether that was enough"
@@ -30,9 +31,13 @@ UNTOLD = (
 
 @dataclass(frozen=True, kw_only=True)
 class Undertrained:
-    """gained: what the second half of the budget took from the loss, as a share. wanted: the least budget that would do.
+    """The finding that a run was undertrained.
 
-    Of a run that went on both are of what was added last, and `wanted` has a plus, as such a budget is written.
+    For an extended run, both values refer to the last extension, and `wanted` starts with a plus.
+
+    Attributes:
+        gained: share by which the second half of the budget lowered the loss.
+        wanted: the smallest budget expected to suffice.
     """
 
     gained: float
@@ -46,7 +51,7 @@ class Undertrained:
 
 
 def too_short_to_tell(metrics: Sequence[Mapping[str, Any]], earlier: Spent | None = None) -> bool:
-    """Whether a curve has no point in the first half of its budget, so that nobody knows what the second half brought."""
+    """Whether a curve has no point in the first half of its budget, so that the gain of the second half is unknown."""
     since = 0 if earlier is None else earlier.steps
     steps = [line["step"] - since for line in metrics if line["step"] > since]
     return bool(steps) and steps[0] > steps[-1] / 2
@@ -55,7 +60,17 @@ def too_short_to_tell(metrics: Sequence[Mapping[str, Any]], earlier: Spent | Non
 def undertrained(
     metrics: Sequence[Mapping[str, Any]], unit: str, budget: Budget, earlier: Spent | None = None
 ) -> Undertrained | None:
-    """What the curve of a run that used up its budget says; None: it had flattened, or one point cannot tell."""
+    """Return the finding for a run that used up its budget.
+
+    Args:
+        metrics: the lines of metrics.jsonl.
+        unit: the unit of the loss.
+        budget: the budget that ended.
+        earlier: the amounts spent under earlier budgets of the run.
+
+    Returns:
+        None if the curve had flattened, or has fewer than `FEWEST_POINTS` points.
+    """
     key = unit.replace(" ", "_")
     since = 0 if earlier is None else earlier.steps
     lines = [line for line in metrics if line["step"] > since]
@@ -64,7 +79,7 @@ def undertrained(
     if len(points) < FEWEST_POINTS:
         return None
     half, last = _at(points, points[-1][0] / 2), points[-1][1]
-    gained = (half - last) / half if half > 0 else 0.0  # of nothing: a text of one symbol costs nothing
+    gained = (half - last) / half if half > 0 else 0.0  # the loss is 0 for a text of one symbol
     if not gained > STEEP:
         return None
     doublings, gain = 0, gained
@@ -74,9 +89,10 @@ def undertrained(
 
 
 def _at(points: Sequence[tuple[int, float]], step: float) -> float:
-    """The curve at a step: between its points it falls evenly with the logarithm of the steps, as learning does.
+    """Return the loss at a step, interpolated linearly in the logarithm of the steps.
 
-    A slow machine leaves a short run two points far apart; a straight line between them would promise too much.
+    Loss falls about linearly with that logarithm. If a slow machine leaves two distant points, a line between them would
+    overestimate the gain.
     """
     before = max((p for p in points if p[0] <= step), default=points[0])
     after = min((p for p in points if p[0] >= step), default=points[-1])
@@ -95,5 +111,5 @@ def _times(budget: Budget, factor: int) -> Budget:
 
 
 def _readable(seconds: float) -> float:
-    """Two digits: an estimate that claims more is not one."""
+    """Round seconds to two digits, because the estimate is not more precise."""
     return float(f"{seconds:.2g}")

@@ -1,4 +1,4 @@
-"""Losses of training in the unit that is fair to all tokenizers: bits per byte, nothing left out."""
+"""The conversion of training losses to bits per byte, which is comparable across tokenizers."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from dataclasses import dataclass
 from lmlab.text.stream import TokenStream
 from lmlab.text.tokenizers import Tokenizer
 
-SPELLED = 50_000  # spellings that are looked at; of more, as many evenly spread ones: this is a display, not a result
+SPELLED = 50_000  # maximum number of words scored, evenly spread: enough for a progress display
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
-    """Nats per token of one part of a text as bits per byte, what spelling its unknown words costs included.
+    """A conversion from nats per token to bits per byte for one part of a text, including the spelling of unknown words.
 
-    The spelling does not change with training. Without it the curve of a `words` model would stand far below what
-    `lmlab eval` says of the same weights, and below other models that predict the text better.
+    The cost of spelling is constant during training. Without it, the curve of a `words` model would be far below the result of
+    `lmlab eval` for the same weights. It would also be below the curves of better models with other tokenizers.
     """
 
-    bits_per_nat: float  # bits per byte for one nat per token
-    spelling_bits: float  # bits per byte for the spelling of unknown words
+    bits_per_nat: float  # bits per byte of one nat per token
+    spelling_bits: float  # bits per byte of spelling unknown words
 
     @classmethod
     def of(cls, stream: TokenStream, tokenizer: Tokenizer) -> Unit:
-        """The unit of one part under one tokenizer."""
+        """Return the conversion for one part under one tokenizer."""
         size = max(1, stream.bytes) * math.log(2)
         return cls(bits_per_nat=stream.tokens / size, spelling_bits=_spelling_nats(stream, tokenizer) / size)
 
     def bits_per_byte(self, nats_per_token: float) -> float:
-        """Bits per byte of the text for a model's mean nats per token."""
+        """Convert a mean loss in nats per token to bits per byte of the text."""
         return nats_per_token * self.bits_per_nat + self.spelling_bits
 
 
 def _spelling_nats(stream: TokenStream, tokenizer: Tokenizer) -> float:
-    """Nats of all unknown words' spellings, each different one spelled once."""
+    """Return the total nats of spelling the unknown words of a stream. Each distinct word is scored once."""
     if tokenizer.spelling is None or not len(stream.spellings):
         return 0.0
     every = max(1, -(-len(stream.spellings) // SPELLED))

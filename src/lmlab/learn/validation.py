@@ -1,4 +1,4 @@
-"""Validation: what the held-out batches of a task cost, and when to measure it."""
+"""Validation: the loss on the held-out batches of a task, and the times at which it is measured."""
 
 from __future__ import annotations
 
@@ -18,26 +18,33 @@ from lmlab.learn.world import World
 
 @dataclass(frozen=True, kw_only=True)
 class Validated:
-    """What the validation batches cost, in nats per thing. nats: None where there are no batches; parts: of the loss."""
+    """The result of a validation.
+
+    Attributes:
+        nats: mean loss in nats per item; None if there are no validation batches.
+        parts: mean of each component of the loss in nats per item.
+    """
 
     nats: float | None
     parts: Mapping[str, float]
 
 
 class Validation:
-    """This class measures a model on the validation batches of a task; each process takes its share of the batches."""
+    """The validation of a model during training. Each process evaluates its share of the batches."""
 
     def __init__(self, model: Learner, task: Task, config: TrainConfig, device: torch.device, world: World) -> None:
         self.model, self.config, self.device, self.world = model, config, device, world
         self.batches = list(task.validation())
-        self.seconds = 0.0  # that it has taken so far in this process
+        self.seconds = 0.0  # spent on validation so far in this process
 
     def is_due(self, clock: Clock, before: float) -> bool:
-        """Whether to validate now: at every 1/validations of the budget, but of seconds never for more than a small share.
+        """Whether to validate now: at every 1/validations of the budget.
+
+        In a budget of seconds a validation is skipped if it would exceed the `MOST_VALIDATING` share of the time so far.
 
         Args:
-            clock: Of the run.
-            before: The share of the budget that was used before the last step.
+            clock: the clock of the run.
+            before: the share of the budget that was used before the last step.
         """
         if not _crossed(before, clock.fraction, self.config.validations):
             return False
@@ -46,7 +53,7 @@ class Validation:
         return self.seconds + clock.reserve_s <= MOST_VALIDATING * clock.seconds_here
 
     def measure_in_time(self, clock: Clock) -> Validated:
-        """Measure, and reserve as much time at the end of a budget of seconds as it took."""
+        """Validate, and reserve the time this took at the end of a budget of seconds, for the last validation."""
         started = clock.seconds
         found = self.measure()
         took_s = clock.look() - started
@@ -57,14 +64,14 @@ class Validation:
 
     @torch.no_grad()
     def measure(self) -> Validated:
-        """Return what all batches cost: sums over batches and processes, divided once."""
+        """Return the mean losses on all validation batches. Sums over batches and processes are divided once."""
         sums, total, world = Sums(self.device), 0.0, self.world
         self.model.eval()
         for batch in self.batches[world.rank :: world.size]:
             loss = self.model.loss(batch.to(self.device))
             total += float(loss.total)
             sums.add(loss)
-        names = world.broadcast(tuple(sums.parts))  # the writer has a batch wherever another process has
+        names = world.broadcast(tuple(sums.parts))  # if any process has a batch, the writer has one
         parts = [float(sums.parts.get(name, 0.0)) for name in names]
         total, count, *parts = world.sum_numbers(total, sums.count, *parts)
         if not count:

@@ -1,4 +1,4 @@
-"""The file of a run's weights, and the hashes that say what is in it."""
+"""The weights file of a run and the hashes of its content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from lmlab.text.tokenizers import Tokenizer
 
 
 def write_weights(model: Saved, path: Path, tokenizer: Tokenizer) -> tuple[str, dict[str, str] | None]:
-    """Write the file; its SHA-256, and the hash of what a language model is, worked out while it is written."""
+    """Write the weights of a model to a file.
+
+    Returns:
+        The file's SHA-256, and for a language model its `lmlab.identity.model_hash`, computed in parallel.
+    """
     if not isinstance(model, LanguageModel):
         return _written(model, path), None
     with ThreadPoolExecutor(1) as beside:
