@@ -76,3 +76,10 @@ def test_the_evidence_of_an_equation_says_which_values_were_tried() -> None:
 def test_a_difference_that_doubles_do_not_show_is_said_to_be_one() -> None:
     (answer,) = check("given x\nclaim sin(x) = x - x**3/6 + x**5/120 where -0.01 <= x <= 0.01").claims
     assert answer.reason == "the sides differ, by less than doubles tell apart; long decimals do"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slopes_of_slopes_keep_their_digits_where_a_sigmoid_saturates(seed: int) -> None:
+    text = "given x, y\ngiven b: positive\nclaim d2(log(1 + exp(b*(x - y))))/dx2 = b**2/(2 + exp(b*(x - y)) + exp(b*(y - x)))"
+    (answer,) = check(text, seed=seed).claims
+    assert answer.verdict in ("supported", "proved"), answer.reason

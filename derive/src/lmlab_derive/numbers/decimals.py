@@ -25,6 +25,7 @@ from lmlab_derive.tree import Derivative, Expectation
 
 NAN = mpmath.nan
 DECIMAL = math.log10(2)  # digits of a bit
+STEP_SHARE = 3  # a step of differences has this many tenths of the digits
 
 
 @cache
@@ -60,13 +61,17 @@ class LongOps(ArrayOps):
     def __init__(self, digits: int) -> None:
         super().__init__()
         self.accuracy = Accuracy()
-        self.step = mpmath.mpf(10) ** (-(digits * 3) // 10)
+        self.step = mpmath.mpf(10) ** (-(digits * STEP_SHARE) // 10)
+        self.depth = self.deepest = 0  # differences of differences that are taken now, and that were taken
         self.spread = 0.0  # between 10**-spread and 10**spread lies all that was met, the terms inside of functions too
 
     @property
     def digits_needed(self) -> int:
         """So many digits keep 1 + x from being x, for the largest and the smallest numbers that were met."""
-        return int(2 * min(self.spread, 1e9)) + 60
+        left_tenths = max(
+            1, 10 - STEP_SHARE * self.deepest
+        )  # a difference divided by its step loses that share of the digits
+        return (int(2 * min(self.spread, 1e9)) + 60) * 10 // left_tenths
 
     def met(self, value: Array) -> None:
         """Take note of how large and how small numbers get."""
@@ -114,6 +119,8 @@ class LongOps(ArrayOps):
         here = frame.value(name)
         flat = here.reshape(-1)
         columns = []
+        self.depth += 1
+        self.deepest = max(self.deepest, self.depth)
         for i in range(flat.size):
             sides = []
             for sign in (1, -1):
@@ -121,6 +128,7 @@ class LongOps(ArrayOps):
                 moved[i] = moved[i] + sign * self.step
                 sides.append(self.top(node, frame.child({name: moved.reshape(here.shape)})))
             columns.append(self.wrap((sides[0] - sides[1]) / (2 * self.step)))
+        self.depth -= 1
         return np.stack(columns, axis=-1).reshape(columns[0].shape + here.shape)
 
     def expectation(self, node: Expectation, frame: Frame) -> Array:
