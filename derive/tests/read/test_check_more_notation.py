@@ -71,3 +71,8 @@ def test_a_line_that_is_not_understood_leaves_the_rest_of_a_derivation() -> None
 def test_a_derivative_by_a_formula_is_told_to_name_it() -> None:
     (answer,) = check("given K: n, d\ngiven q: d\nlet J = sum((K @ q)**2)\nclaim dJ/d(K @ q) = 2 * K @ q").claims
     assert "write let s = ..." in answer.reason
+
+
+def test_an_array_may_be_named_like_a_probability() -> None:
+    (answer,) = check("given X: N, K\nlet P = softmax(X)\nclaim sum(k, P[n, k]) = 1").claims
+    assert answer.verdict == "proved", answer.reason

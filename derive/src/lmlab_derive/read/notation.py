@@ -50,7 +50,7 @@ def free_letters(tokens: Sequence[Token], known: set[str]) -> set[str]:
     for i, token in enumerate(tokens):
         if token.text in ("(", "[", "{"):
             after = i > 0 and (tokens[i - 1].kind == "name" or tokens[i - 1].text in ("]", ")"))
-            named = tokens[i - 1].text.rstrip("'") not in ("E", "Var", "Cov", "P") if i else False
+            named = i > 0 and (tokens[i - 1].text in known or tokens[i - 1].text not in ("E", "Var", "Cov", "P"))
             stack.append(token.text == "[" and token.glued and after and named)
         elif token.text in (")", "]", "}"):
             stack = stack[:-1]
