@@ -49,7 +49,7 @@ def claim_latex(claim: Claim) -> str:
 
 def _split_name(name: str) -> tuple[str, str, bool]:
     """A name as base, subscript and whether it wears a hat: W2 is W with 2, yhat is y with a hat, h_t is h with t."""
-    name = name.split("#")[0]
+    name = name.split("#")[0].rstrip("_") or name
     match = re.fullmatch(r"([^\W\d_]+?)(hat)?_?(\d+|(?<=_)\w+)?('*)", name)
     if not match:
         return name, "", False
@@ -105,10 +105,11 @@ def to_latex(node: Node) -> str:
             fixed = rf" \mid {', '.join(map(_latex_name, node.fixed))}" if node.fixed else ""
             return rf"{symbol}\left[{to_latex(node.operand)}{fixed}\right]"
         case Letter():
-            return node.name
+            return _latex_name(node.name)
         case Over():
             sign = r"\sum" if node.function == "sum" else r"\prod"
-            start = f"{node.letter.name} = {to_latex(node.start)}" if node.start else node.letter.name
+            letter = to_latex(node.letter)
+            start = f"{letter} = {to_latex(node.start)}" if node.start else letter
             stop = f"^{{{to_latex(node.stop)}}}" if node.stop else ""
             return rf"{sign}_{{{start}}}{stop} {_latex_in(node.operand, 20)}"
         case Table() | Recursion():
