@@ -6,9 +6,11 @@ from fractions import Fraction
 
 import pytest
 
+from lmlab_derive import check
 from lmlab_derive.grading.book import GradeBook, grade
 from lmlab_derive.grading.key import read_key
 from lmlab_derive.grading.paper import Paper, mark_paper
+from lmlab_derive.shared.mathml import to_mathml
 from refusals import mistake
 
 SETTING = """
@@ -443,3 +445,49 @@ def test_a_paragraph_without_a_formula_is_shown_once() -> None:
     found = paper(GRADIENT, "First we look at the loss\nand then we think about it\nfor a long while")
     assert [line.line for line in found.unreadable] == [1]
     assert found.answers[0].mark == "please look"
+
+
+KEY_OF_THREE = (
+    SETTING
+    + "question 1\nclaim dJ/dW = x.T @ (p - y)\nquestion 2\nclaim dJ/dx = (p - y) @ W.T\nquestion 3\nclaim H(p) <= log(K)\n"
+)
+RIGHT = ("dJ/dW = x.T @ (p - y)", "dJ/dx = (p - y) @ W.T", "H(p) <= log(K)")
+
+
+@pytest.mark.parametrize(
+    "label", ["{}. ", "({}) ", "[{}] ", "{}.) ", "Exercise {}. ", "Question {}. ", "question {}: "]
+)
+def test_a_number_before_a_formula_is_no_factor(label: str) -> None:
+    answer = "\n".join(label.format(k) + formula for k, formula in enumerate(RIGHT, start=1))
+    assert marks(KEY_OF_THREE, answer) == ["right"] * 3
+
+
+@pytest.mark.parametrize("label", ["- ", "* ", "{} - ", "{}.1 "])
+def test_what_may_be_a_label_or_a_part_of_the_formula_is_looked_at(label: str) -> None:
+    answer = "\n".join(label.format(k) + formula for k, formula in enumerate(RIGHT, start=1))
+    assert marks(KEY_OF_THREE, answer) == ["please look"] * 3
+
+
+def test_what_stands_under_a_question_is_looked_at_where_nothing_answers_it() -> None:
+    assert marks(KEY_OF_THREE, "question 3\nlog(K) - H(p) >= 0") == ["missing", "missing", "please look"]
+
+
+def test_a_statement_ends_at_the_name_of_a_question() -> None:
+    answer = f"question 3\n{RIGHT[2]}\nquestion 2\n-dJ/dx = (y - p) @ W.T"
+    assert marks(KEY_OF_THREE, answer) == ["missing", "please look", "right"]
+
+
+def test_a_bound_by_what_is_asked_about_is_looked_at() -> None:
+    key = "given z: k\nclaim logsumexp(z) <= max(z) + log(k)"
+    assert marks(key, "claim logsumexp(z) <= log(sum(exp(z)))") == ["please look"]
+    assert marks(key, "claim logsumexp(z) <= log(k) + max(z)") == ["right"]
+
+
+def test_a_derivative_by_a_name_of_the_sheet_is_looked_at() -> None:
+    answer = "let Z = x @ W\nderive dJ/dW\n  = x.T @ dJ/dZ\n  = x.T @ (p - y)"
+    assert marks(GRADIENT, answer) == ["please look"]
+
+
+def test_a_binomial_can_be_typeset() -> None:
+    (claim,) = check("claim sum(i=1..n, i) = binom(n+1, 2)").claims
+    assert "<math" in to_mathml(claim.latex)

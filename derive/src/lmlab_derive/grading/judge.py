@@ -107,6 +107,14 @@ def _finished(
     doubt = _blunt(part, entry, said, forms, bench)
     if doubt is not None:
         return replace(doubt, claim=claim)
+    if (
+        part.sign != "=="
+        and _same(bench, part.target, said.value, entry)
+        and not _same(bench, part.target, part.value, entry)
+    ):
+        return Judged(
+            LOOK, f"it holds, but {to_text(said.value)} is equal to what is asked about", claim=claim, report=report
+        )
     left = forms.averages_and_slopes(forms.of(said.value))
     fresh = [node for number, node in left.items() if number not in forms.inside(forms.of(part.value))]
     if fresh:
@@ -115,6 +123,10 @@ def _finished(
     if words:
         return Judged(LOOK, f"it holds, but {words}", claim=claim, report=report)
     return Judged(RIGHT, report.reason, Fraction(1), claim, report)
+
+
+def _same(bench: Bench, left: Node, right: Node, entry: ScopedClaim) -> bool:
+    return bench.compare(left, "==", right, entry.scope).holds
 
 
 def _roundabout(part: Part, said: Stated, forms: Forms) -> str:

@@ -28,10 +28,12 @@ from lmlab_derive.limits import Refusal
 from lmlab_derive.read.sheet import ScopedClaim, Sheet, parse
 from lmlab_derive.read.tokens import starts_statement
 from lmlab_derive.shapes.scope import Scope
+from lmlab_derive.shapes.setting import build
 from lmlab_derive.sheets.headings import Heading, headings, same_name, section
 from lmlab_derive.text import to_text
-from lmlab_derive.tree import NotUnderstood, shown
+from lmlab_derive.tree import Derivative, NotUnderstood, shown
 
+_RELATION = re.compile(r"[=<>≤≥]|\\(?:le|ge)")
 TRIED = 6  # claims that answer nothing are held against a question that has no answer, at most so many
 
 
@@ -173,7 +175,9 @@ class _Marker:
         unasked = tuple(Line(line, text) for line, text in sorted(claims.items()) if line not in self.used)
         given = []
         for (question, parts), lines in zip(found, loose, strict=True):
-            judged = [self._judged(part, said, lines) for part, said in zip(question.parts, parts, strict=True)]
+            judged = [
+                self._judged(question, part, said, lines) for part, said in zip(question.parts, parts, strict=True)
+            ]
             given.append(Answer(question, tuple(judged)))
         return Paper(student, tuple(given), tuple(self.unreadable), unasked, tuple(self.notes), self.text)
 
@@ -226,7 +230,7 @@ class _Marker:
             return self._under(line.line, question)
         return any(_states(line.text, part.label) for part in question.parts)
 
-    def _judged(self, part: Part, said: list[_Said], unreadable: list[Line]) -> PartAnswer:
+    def _judged(self, question: Question, part: Part, said: list[_Said], unreadable: list[Line]) -> PartAnswer:
         """The last claim that answers the part and works it out counts; one that says something else only where none does.
 
         Everything else that is said of the part is shown beside it: another value, or a bound from the other side.
@@ -241,7 +245,7 @@ class _Marker:
         if later:
             shown_last = () if last is None else (_line(last.entry),)
             return PartAnswer(part, Judged(LOOK, "the answer could not be read"), (*others, *shown_last), later)
-        if last is None and (about := self._speaking_of(part)):
+        if last is None and (about := self._speaking_of(part) or self._meant_for(question, part)):
             words = "there is no answer, but a claim that may be meant as one"
             return PartAnswer(part, Judged(LOOK, words), about)
         if last is None:
@@ -274,6 +278,9 @@ class _Marker:
         if claim.skipped and judged.mark != WRONG:
             lines = ", ".join(str(skipped.line) for skipped in claim.skipped)
             words = f"the steps that can be read hold; line {lines} cannot be read: {claim.skipped[0].reason}"
+            return replace(judged, mark=LOOK, reason=words, credit=Fraction(0))
+        if judged.mark in (WRONG, PARTLY) and judged.report is not None and (own := _by_names_of_its_own(item)):
+            words = f"it has {own[0]}, by {own[1]}, which the sheet defines and the key's formulas do not use"
             return replace(judged, mark=LOOK, reason=words, credit=Fraction(0))
         left = unfinished(item.part, item.said, item.forms)
         slopes = set(item.forms.averages_and_slopes(item.forms.of(item.said.value)))
@@ -326,12 +333,43 @@ class _Marker:
                 found.append(_line(entry))
         return tuple(found)
 
+    def _meant_for(self, question: Question, part: Part) -> tuple[Line, ...]:
+        """Lines that answer nothing, and stand under the question's name or hold what a part asks for, as it is written."""
+        claims = [e.claim for e in self._claims(part)]
+        taken = {step.line for c in claims if c.line in self.used for step in c.steps} | self.used
+        label = re.compile(rf"(?<!\w){re.escape(''.join(part.label.split()))}(?!\w)")
+        lines = []
+        for number, row in enumerate(self.text.splitlines(), start=1):
+            text = row.split("#", 1)[0]
+            if number in taken or not text.strip() or re.match(r"\s*(given|let)\b", text):
+                continue
+            claimed = any(claim.line == number for claim in claims) and self._under(number, question)
+            if claimed or (_RELATION.search(text) and label.search("".join(text.split()))):
+                lines.append(Line(number, row.strip()))
+        return tuple(lines)
+
     def _forms(self, entry: ScopedClaim, part: Part) -> Forms:
         """The formulas of a claim's scope as numbers; claims that see the same definitions share them."""
         key = id(entry.scope.definitions)
         if key not in self.forms:
             self.forms[key] = Forms(entry.scope, part.scope)
         return self.forms[key]
+
+
+def _by_names_of_its_own(item: _Said) -> tuple[str, str] | None:
+    """A derivative in a claim by a name that the sheet defines, of what does not use it in the key, and that name.
+
+    dL/dZ, with a let of the sheet for the logits, is 0 by the key's definition of L and means something all the same.
+    """
+    setting = build(item.entry.scope)
+    for step in item.entry.claim.steps:
+        for node in setting.opened(step.value):
+            if not isinstance(node, Derivative):
+                continue
+            for name in node.by:
+                if name not in item.part.scope.definitions and name not in setting.depends(node.operand):
+                    return shown_names(to_text(node)), shown_names(name)
+    return None
 
 
 def _paragraphs(lines: Sequence[Line]) -> Iterator[Line]:

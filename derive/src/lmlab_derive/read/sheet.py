@@ -10,7 +10,7 @@ from lmlab_derive.limits import Refusal
 from lmlab_derive.read.cursor import sizes_in_builders, splits_claim
 from lmlab_derive.read.expressions import RELATIONS
 from lmlab_derive.read.notation import free_letters
-from lmlab_derive.read.prose import claims_in
+from lmlab_derive.read.prose import claims_in, has_words
 from lmlab_derive.read.statements import StatementParser, source
 from lmlab_derive.read.subscripts import entries
 from lmlab_derive.read.tokens import (
@@ -26,6 +26,8 @@ from lmlab_derive.text import to_text
 from lmlab_derive.tree import Claim, Condition, Node, NotUnderstood, Step, letters_in
 
 _STEP = re.compile(r"\s*(?:=|<=|>=|<|>|≤|≥|\\le|\\ge)")
+_ITEM = re.compile(r"\s*(?:[-*•>]\s|\*\*\w{1,3}[).]+\*\*).*[=<>≤≥]")  # a line of a list
+_COLUMN = re.compile(r"^column \d+: ")
 _DEFINES = re.compile(r"\s*(?:given|let)\s+([^\W\d]\w*'*)")
 
 
@@ -145,8 +147,9 @@ def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozen
             reason = _blame(str(refusal), broken, later.get(raw.line, {}))
             if raw.plain != raw.text:
                 reason += f" (read as: {raw.plain})"
-            claims = _in_prose(raw, scope) if prose and not starts_statement(raw.text) else []
-            entries += claims or [NotUnderstood(line=raw.line, text=raw.text, reason=reason)]
+            for row in _items(raw) if prose and not starts_statement(raw.text) else [raw]:
+                claims, fault = _in_prose(row, scope) if prose and not starts_statement(raw.text) else ([], "")
+                entries += claims or [NotUnderstood(line=row.line, text=row.text, reason=fault or reason)]
             if name:
                 broken[name] = raw.line
     return Sheet(tuple(entries), scope, tuple(notes))
@@ -179,9 +182,17 @@ def _readable_steps(raw: RawStatement, scope: Scope) -> ScopedClaim | None:
     return replace(entry, claim=replace(entry.claim, text=raw.text, skipped=tuple(skipped)))
 
 
-def _in_prose(raw: RawStatement, scope: Scope) -> list[ScopedClaim]:
-    """The claims of a line without a keyword: all of it, or what of it stands among words."""
+def _items(raw: RawStatement) -> list[RawStatement]:
+    """A statement without a keyword, or its lines, where they are items of a list that say something each."""
+    if len(raw.rows) > 1 and all(_ITEM.match(row) for _, row in raw.rows):
+        return [RawStatement(line, ((line, row),)) for line, row in raw.rows]
+    return [raw]
+
+
+def _in_prose(raw: RawStatement, scope: Scope) -> tuple[list[ScopedClaim], str]:
+    """The claims of a line without a keyword: all of it, or what of it stands among words; else what is wrong with it."""
     found: list[ScopedClaim] = []
+    fault = ""
     for text, among_words in claims_in("\n".join(row for _, row in raw.rows), scope.known):
         if found and not (among_words and found[-1].claim.in_prose):
             break
@@ -189,11 +200,12 @@ def _in_prose(raw: RawStatement, scope: Scope) -> list[ScopedClaim]:
         statement = RawStatement(line=raw.line, rows=rows)
         try:
             entry = parse_claim(statement, tokenize(statement), scope)
-        except Refusal:
+        except Refusal as refusal:
+            fault = fault or ("" if among_words else str(refusal))
             continue
         if all(entry.claim.steps != other.claim.steps for other in found):
             found.append(replace(entry, claim=replace(entry.claim, text=raw.text, in_prose=among_words)))
-    return found
+    return found, "" if has_words(raw.text, scope.known) else _COLUMN.sub("", fault)
 
 
 def _define(keyword: str, tokens: list[Token], raw: RawStatement, scope: Scope, notes: list[str]) -> Scope:

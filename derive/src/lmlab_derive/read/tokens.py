@@ -31,6 +31,9 @@ _GOES_ON = re.compile(r"\s*([-−=<>≤≥+*/@·)\]}]|where(?!\w)|\.T)")
 _OPEN_END = re.compile(r"[-−=<>≤≥+*/@·,\\]$")  # a row that ends so goes on in the next one
 
 
+ENDS = "\x1f"  # before a line that goes on with no statement above it
+
+
 @dataclass(frozen=True)
 class Token:
     """One word of a statement; `kind` is number, name, symbol or end."""
@@ -79,10 +82,13 @@ def split_statements(text: str) -> list[RawStatement]:
     if len(text) > MAX_TEXT:
         raise Refusal(f"the sheet has {len(text)} characters; at most {MAX_TEXT} are read", code="sheet-too-long")
     groups: list[list[tuple[int, str]]] = []
+    ended: list[list[tuple[int, str]]] = []
     depth = 0
     continued = False
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
-        row = line.split("#", 1)[0].rstrip()
+        if line.startswith(ENDS):  # a statement does not go on below the name of a question
+            groups, ended, depth, continued = [], [*ended, *groups], 0, False
+        row = line.removeprefix(ENDS).split("#", 1)[0].rstrip()
         bare = without_typesetting(row)
         if not bare.strip():
             continue
@@ -95,12 +101,13 @@ def split_statements(text: str) -> list[RawStatement]:
             groups.append([(number, row)])
             depth = 0
         depth = max(0, depth + sum(map(row.count, "([{")) - sum(map(row.count, ")]}")))
+    groups = [*ended, *groups]
     if len(groups) > MAX_STATEMENTS:
         raise Refusal(
             f"the sheet has {len(groups)} statements; at most {MAX_STATEMENTS} are read", code="too-many-statements"
         )
-    ended = [[*rows[:-1], (rows[-1][0], without_stop(rows[-1][1]))] for rows in groups]
-    return [RawStatement(line=rows[0][0], rows=tuple(rows)) for rows in ended]
+    whole = [[*rows[:-1], (rows[-1][0], without_stop(rows[-1][1]))] for rows in groups]
+    return [RawStatement(line=rows[0][0], rows=tuple(rows)) for rows in whole]
 
 
 def tokenize(statement: RawStatement) -> list[Token]:
