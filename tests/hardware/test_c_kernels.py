@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 
 from lmlab.hardware import c_kernels, report
 from lmlab.hardware.c_kernels import PLAIN_PROBE, PROBE, made, no_c_kernels, why_not
+from processes import FORKED
 
 MAKE = "from lmlab.hardware.c_kernels import PROBE, made; assert made(PROBE).lmlab_probe(1) == 1"
 needs_a_compiler = pytest.mark.skipif(c_kernels.compiler_here() is None, reason="there is no C compiler")
@@ -50,21 +52,39 @@ def test_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @needs_a_compiler
 def test_it_shares_its_work_by_the_openmp_of_torch() -> None:
-    script = (
-        "import torch; from lmlab.hardware.c_kernels import PROBE, made\n"
-        "assert made(PROBE).lmlab_probe(2) == 2\n"
-        "maps = {line.split()[-1] for line in open('/proc/self/maps') if 'libgomp' in line or 'libomp' in line}\n"
-        "assert len(maps) == 1, maps\n"
-    )
     if not sys.platform.startswith("linux"):
         pytest.skip("looks at /proc")
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    in_a_process(one_openmp)
+
+
+def one_openmp(cache: str) -> None:
+    os.environ["LMLAB_CACHE"] = cache
+    library = made(PROBE)
+    assert library is not None
+    assert library.lmlab_probe(2) == 2
+    with open("/proc/self/maps") as maps:
+        loaded = {line.split()[-1] for line in maps if "libgomp" in line or "libomp" in line}
+    assert len(loaded) == 1, loaded
+
+
+def make_the_probe(cache: str) -> None:
+    os.environ["LMLAB_CACHE"] = cache
+    library = made(PROBE)
+    assert library is not None
+    assert library.lmlab_probe(1) == 1
+
+
+def in_a_process(work: Callable[[str], None]) -> None:
+    """Do it where nothing of the kernels is loaded. What is loaded here is not read again."""
+    process = FORKED.Process(target=work, args=(os.environ["LMLAB_CACHE"],))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
 
 
 @needs_a_compiler
 def test_a_damaged_file_is_made_anew(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", MAKE], check=True, timeout=120)  # what is loaded here is not read again
+    in_a_process(make_the_probe)
     (name,) = kept(tmp_path)
     path = tmp_path / "cache" / "kernels" / name
     path.write_bytes(b"not a library")
@@ -76,12 +96,12 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_file_that_was_cut_short_is_made_anew(tmp_path: Path) -> None:
     """By a copy that was not finished, or a loss of power: loaded as it is, it would end the process."""
-    subprocess.run([sys.executable, "-c", MAKE], check=True, timeout=120)
+    in_a_process(make_the_probe)
     (name,) = kept(tmp_path)
     path = tmp_path / "cache" / "kernels" / name
     whole = path.read_bytes()
     path.write_bytes(whole[:5000])
-    subprocess.run([sys.executable, "-c", MAKE], check=True, timeout=120)
+    in_a_process(make_the_probe)
     assert len(path.read_bytes()) == len(whole)
 
 
