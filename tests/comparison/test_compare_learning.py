@@ -13,7 +13,7 @@ from lmlab.comparison.display import EntryProgress, Lines
 from lmlab.comparison.findings import Status
 
 Lmlab = Callable[..., tuple[int, str, str]]
-TINY = ["--each", "1s", "--set", "feedforward.width=8", "--set", "feedforward.embedding_width=4"]
+TINY = ["--each", "30steps", "--set", "feedforward.width=8", "--set", "feedforward.embedding_width=4"]
 
 
 def test_settings_of_training_reach_one_model_or_all_that_learn(lmlab: Lmlab, small_text: Path) -> None:

@@ -59,7 +59,7 @@ def counted(shared_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Comp
 def test_every_model_is_measured_on_the_same_bytes_and_ranked_by_bits_per_byte(
     small_text: Path, tmp_path: Path
 ) -> None:
-    found = run(small_text, tmp_path / "out", models=[*COUNTED, "gpt"], settings=TINY)
+    found = run(small_text, tmp_path / "out", budget=None, each="60steps", models=[*COUNTED, "gpt"], settings=TINY)
     entries = found.entries
     assert [e.status for e in entries] == ["ranked"] * 4
     assert len({e.result.data["sha256"] for e in entries}) == 1

@@ -51,7 +51,9 @@ def test_it_is_trained_and_opened_again_by_where_it_is(small_text: Path, tmp_pat
 
 def test_it_is_ranked_beside_ours(small_text: Path, tmp_path: Path) -> None:
     small_text.write_text(some_lines(900))  # long enough to tell them apart
-    found = lab.compare(small_text, out=tmp_path / "out", models=["uniform", "bag", NAME], budget="6s", device="cpu")
+    found = lab.compare(
+        small_text, out=tmp_path / "out", models=["uniform", "bag", NAME], each="150steps", device="cpu"
+    )
     ranks = {entry.model: (entry.status, entry.rank) for entry in found.entries}
     assert ranks[NAME][0] == "ranked"
     assert ranks[NAME][1] < ranks["bag"][1] < ranks["uniform"][1]

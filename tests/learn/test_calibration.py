@@ -123,7 +123,7 @@ def test_without_a_validation_part_there_is_nothing_to_fit_it_on(letters: Path, 
 
 def test_a_comparison_names_those_it_was_done_to(letters: Path, tmp_path: Path) -> None:
     settings = {"feedforward": LESSON["settings"]}
-    found = compare(letters, models=["feedforward"], budget="2s", out=tmp_path / "out", settings=settings).findings  # type: ignore[arg-type]
+    found = compare(letters, models=["feedforward"], each="30steps", out=tmp_path / "out", settings=settings).findings  # type: ignore[arg-type]
     (entry,) = found.entries
     assert entry.training is not None
     too_sure = replace(entry, training=replace(entry.training, calibrated=0.812))
