@@ -1,12 +1,14 @@
-"""Commands that compare draw nothing: tests/comparison draws the figures."""
+"""Commands that compare draw nothing and compress less as a proof: tests/comparison and tests/compression look closely."""
 
 from __future__ import annotations
 
 import pytest
 
+from lmlab.comparison import close_look
 from undrawn import draw_no_comparisons
 
 
 @pytest.fixture(autouse=True)
-def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+def shorter_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(close_look, "PROOF_BYTES", 150)
     draw_no_comparisons(monkeypatch)
