@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lmlab.compression import claimed_bits, compress, compressed_bits, decompress
 from lmlab.text.tokenizers import train_tokenizer
+from thinning import examples
 
 STRANGE = [
     "",
@@ -59,14 +60,14 @@ def test_every_tokenizer_brings_strange_texts_back(make_model, spec):
 
 
 @pytest.mark.parametrize("name", ["uniform", "ngram"])
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(text=st.text(max_size=60))
 def test_any_text_comes_back(make_model, name, text):
     pair = make_model(name)
     assert decompress(*pair, compress(*pair, text)) == text
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=examples(15))
 @given(text=st.text(alphabet=st.characters(exclude_categories=["Cs"]) | st.sampled_from(" \n the"), max_size=12))
 def test_any_text_comes_back_in_words(make_model, text):
     pair = make_model("bag", "words:50")

@@ -21,7 +21,7 @@ from lmlab.costs.counting import count_file
 from lmlab.costs.dispatcher import counted, counted_as_run
 from lmlab.costs.published_architectures import FAMILIES
 from lmlab.formulas import Shape, weights, work
-from thinning import thinned
+from thinning import examples, thinned
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # by transformers
 SIZES = {
@@ -50,7 +50,7 @@ SIZES = {
 }
 WIDTH = {"gpt2": ("n_embd", "n_head"), "t5": ("d_model", "num_heads")}
 brief = settings(
-    max_examples=25,
+    max_examples=examples(25),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -24,18 +23,18 @@ from lmlab.layers.recurrent import RecurrentLayer
 from lmlab.models.attention import BLOCK
 from lmlab.models.registry import KINDS, Way, model_class
 from lmlab.promises import subjects
-from thinning import thinned
+from thinning import examples, thinned
 
 LEARNED = [kind.name for kind in KINDS.values() if kind.way is Way.LEARNS]
 SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 LONGEST = {"attention": 2 * BLOCK + 5}  # tokens: more than a block of that model
 thorough = settings(
-    max_examples=200 if os.environ.get("LMLAB_THOROUGH") else 20,
+    max_examples=examples(200),
     deadline=None,
     derandomize=True,
     suppress_health_check=SLOW_TO_DRAW,
 )
-brief = settings(thorough, max_examples=20)
+brief = settings(thorough, max_examples=examples(20))
 
 
 def drawn(data: st.DataObject, name: str) -> tuple[type[Learner], Any, int]:

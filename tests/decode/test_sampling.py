@@ -17,6 +17,7 @@ from transformers.generation import (
 
 from lmlab.decode import Options
 from lmlab.decode.sampling import draw, kept
+from thinning import examples
 
 
 def dense(logp_V: np.ndarray, **options: object) -> np.ndarray:
@@ -95,7 +96,7 @@ def test_impossible_tokens_stay_impossible_and_nothing_is_not_a_number(options: 
     top_p=st.none() | st.floats(1e-6, 1.0),
     min_p=st.none() | st.floats(0.0, 1.0),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_what_is_kept_is_a_distribution_over_the_likeliest_tokens(
     seed: int, vocab: int, spread: float, temperature: float, top_k: int, top_p: float, min_p: float
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lmlab.decode.certain_text import Stopper, writer_after
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
-from thinning import thinned
+from thinning import examples, thinned
 
 TEXT = "Ünder the ⇒ tree <0xE2> a café 🌳 stands\nand a second line: the the tree tree\n" * 3
 SPACED = " the cat sat on the mat \n the dog sat on the log \n" * 4
@@ -33,7 +33,7 @@ def written(tokenizer: Tokenizer, prompt: str, ids: list[int], spellings: list[s
 @pytest.mark.parametrize("kind", TOKENIZERS)
 @pytest.mark.parametrize("prompt", thinned(["", "the", "the ", "a café\n", " x"], ["", "the "]))
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_what_is_written_is_what_the_tokenizer_decodes(kind: str, prompt: str, data: st.DataObject) -> None:
     """Also for tokens that no encoder would put together, such as half characters."""
     tokenizer = TOKENIZERS[kind]
@@ -89,7 +89,7 @@ def first_stop(text: str, stops: list[str]) -> str:
     stops=st.lists(st.text("ab\n", min_size=1, max_size=4), max_size=3),
     cuts=st.lists(st.integers(0, 14), max_size=6),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_stop_strings_cut_the_text_however_it_arrives_and_never_show(
     text: str, stops: list[str], cuts: list[int]
 ) -> None:

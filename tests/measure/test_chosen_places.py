@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmlab.measure.chosen_places import LEAST_PLACE_BYTES, draw_places
+from thinning import examples
 
 SIZES = np.array([500, 40_000, 3, 9_000, 0, 200_000, 1_200, 70_000])
 
@@ -14,7 +15,7 @@ SIZES = np.array([500, 40_000, 3, 9_000, 0, 200_000, 1_200, 70_000])
     limit=st.integers(1, 300_000),
     seed=st.integers(0, 5),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_places_lie_in_order_inside_their_documents_and_never_overlap(sizes: list[int], limit: int, seed: int) -> None:
     places = draw_places(np.array(sizes), limit, seed)
     assert np.all(places.starts_U < places.stops_U)

@@ -19,6 +19,7 @@ from lmlab.measure.chosen_places import draw_places
 from lmlab.measure.interval import difference, interval, own_intervals, sums_within
 from lmlab.measure.interval_units import About, Units
 from lmlab.models.uniform import Uniform, UniformConfig
+from thinning import examples
 
 MEAN, SPREAD, BYTES = 70.0, 20.0, 32  # nats of a unit, how much they vary, and the bytes of it
 
@@ -264,7 +265,7 @@ def fake(documents: list[int], ends: list[int], nats: list[float]) -> Any:
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_stretches_that_cover_a_text_count_every_token_once(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=60).filter(any))
     nats = data.draw(st.lists(st.integers(0, 40), min_size=len(sizes), max_size=len(sizes)))

@@ -12,7 +12,7 @@ from lmlab.measure.interval_units import Units
 from lmlab.measure.letters import letters_of
 from lmlab.measure.luck import NO_LUCK, Luck
 from lmlab.measure.ranks import Ranking, ranking
-from thinning import thinned
+from thinning import examples, thinned
 
 
 def models(means: list[float], noise: float, seed: int, count: int = 60, share: float = 0.1) -> Units:
@@ -88,7 +88,7 @@ def test_being_tied_is_no_order_and_letters_show_it() -> None:
     noise=st.sampled_from([0.0, 0.3, 3.0]),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_ranks_letters_and_intervals_never_contradict_each_other(means: list[float], noise: float, seed: int) -> None:
     sound(ranking(models(means, noise, seed)))
 
@@ -159,7 +159,7 @@ def test_letters_are_shared_exactly_where_models_are_tied() -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_letters_fit_any_table_of_ties(seed: int, count: int) -> None:
     apart = np.triu(np.random.default_rng(seed).random((count, count)) < 0.5, 1)
     apart |= apart.T

@@ -21,6 +21,7 @@ from lmlab.text.markov import SYMBOLS, MarkovSpec, generate, markov_entropy, tra
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import train_tokenizer
 from mistakes import mistake
+from thinning import examples
 
 SPECS = ["byte", "char", "words", "words:8", "bpe:300"]
 
@@ -80,7 +81,7 @@ TEXTS = st.lists(st.text(st.sampled_from("the catdog \n\té🙂"), max_size=60),
 
 
 @given(texts=TEXTS, spec=st.sampled_from(SPECS), piece=st.integers(1, 9))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_pieces_of_any_size_give_the_same_bytes_spellings_and_text(
     texts: list[str], spec: str, piece: int, tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ from lmlab.measure.score import batches, in_turn
 from lmlab.measure.strings import ScoredTexts, score_texts
 from lmlab.text import word_coding
 from lmlab.text.tokenizers import train_tokenizer
+from thinning import examples
 
 Lmlab = Callable[..., tuple[int, str, str]]
 WORDS = "the cat sat on the mat and the dog sat on a log where the wind blows the grass bends"
@@ -105,7 +106,7 @@ def test_an_n_gram_says_what_kenlm_says_of_the_same_model(tmp_path: Path, order:
     texts=st.lists(st.text(alphabet="ab \n\t\u00a0é", max_size=8) | st.sampled_from(["a b", "abé a"]), max_size=6),
     spaced=st.booleans(),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @pytest.mark.parametrize(("lines", "worth_it"), [(4096, 2000), (4096, 0), (2, 0)])
 def test_many_texts_have_the_tokens_of_each(lines: int, worth_it: int, texts: list[str], spaced: bool) -> None:
     training = " a b \n ab a \n" if spaced else "a b\nab a\n"

@@ -24,6 +24,7 @@ from lmlab.models._ngram_smooth import FALLBACK_DISCOUNTS, discounts
 from lmlab.models.ngram import NGram
 from lmlab.text.pieces import Vocabulary
 from lmlab.text.stream import TokenStream
+from thinning import examples
 
 BEGIN = -1
 
@@ -116,7 +117,7 @@ def cases(draw: st.DrawFn) -> tuple[list[list[int]], list[int], int, int, str]:
 
 @pytest.mark.parametrize("smoothing", ["kneser-ney", "add-k", "ml"])
 @given(case=cases())
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 def test_scores_are_those_of_the_equations(case: tuple, smoothing: str) -> None:
     documents, text, V, order, restart = case
     if smoothing == "ml" and not any(documents):
@@ -129,7 +130,7 @@ def test_scores_are_those_of_the_equations(case: tuple, smoothing: str) -> None:
 
 @pytest.mark.parametrize("smoothing", ["kneser-ney", "add-k", "ml"])
 @given(case=cases())
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 def test_every_conditional_sums_to_one_and_is_what_score_says(case: tuple, smoothing: str) -> None:
     documents, text, V, order, restart = case
     documents = documents if any(documents) else [[0]]

@@ -21,6 +21,7 @@ from lmlab.text import files_and_folders, parts
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.parts import Document, Part
 from mistakes import mistake
+from thinning import examples
 
 TEXT = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich.\nΚαλημέρα κόσμε 🦜\n" * 20
 
@@ -187,7 +188,12 @@ def test_hashes_and_counts_are_those_of_the_file(tmp_path) -> None:
     assert (part.bytes, part.chars, part.words) == (len(TEXT.encode()), len(TEXT), len(TEXT.split()))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(60),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.text(st.sampled_from("a é中🦜\n\t\u3000"), min_size=1, max_size=60), st.integers(4, 9), st.data())
 def test_block_size_changes_nothing(tmp_path, text: str, block: int, data) -> None:
     path = write(tmp_path / "text.txt", text)

@@ -20,6 +20,7 @@ from lmlab.decode.certain_text import writer_after
 from lmlab.text.tokenizers import FOREIGN, Tokenizer, train_tokenizer
 from mistakes import mistake
 from some_text import some_lines
+from thinning import examples
 
 TEXT = (
     "The cat sat on the mat, and it didn't move. In 1984 there were 12345 cats!\n\n  Two spaces; a\ttab.\n"
@@ -126,7 +127,7 @@ any_text = st.text(st.characters(codec="utf-8")) | st.lists(
 ).map("".join)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 @given(any_text)
 @example("")
 @example(" the")
@@ -136,7 +137,7 @@ def test_ids_are_those_of_transformers(made: dict[str, tuple[Tokenizer, Any]], t
         assert ours.encode(text).ids.tolist() == theirs.encode(text, add_special_tokens=False), name
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 @given(any_text)
 @example(" the")
 @example("the cat")

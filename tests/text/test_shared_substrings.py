@@ -11,6 +11,7 @@ from lmlab.text import parts, shared_substrings
 from lmlab.text.corpus import read
 from lmlab.text.parts import Document, Part
 from lmlab.text.shared_substrings import find_overlap
+from thinning import examples
 
 
 def part(folder, name: str, texts: list[str]) -> Part:
@@ -42,7 +43,10 @@ letters = st.lists(st.text("ab", max_size=40), min_size=1, max_size=4)
 
 
 @settings(
-    max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(200),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(letters, letters, st.integers(2, 6), st.sampled_from([5, 16, 1 << 20]))
 def test_it_finds_what_a_slow_search_finds(tmp_path, train, held_out, window: int, block: int) -> None:

@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lmlab.text.spelling import Spelling, _UnseenCharacters
+from thinning import examples
 
 WORDS = {"abba": 2, "ab": 1, "baab": 1, "b": 3, "\n\t": 1}
 SPELLINGS = [Spelling(WORDS), Spelling(WORDS, ["a", "abb", "aa", "\n", "c"])]
@@ -95,7 +96,7 @@ def test_characters_never_seen_share_exactly_the_escape() -> None:
     assert np.exp(-unseen.nats(codepoints)).sum() == pytest.approx(1)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=examples(100), deadline=None, derandomize=True)
 @given(st.text(st.characters(codec="utf-8"), max_size=8) | st.text("abc\n", max_size=8), st.sampled_from(SPELLINGS))
 def test_symbols_one_by_one_cost_what_the_word_costs(word: str, spelling: Spelling) -> None:
     assume(word not in spelling.known)

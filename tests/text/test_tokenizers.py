@@ -17,6 +17,7 @@ from lmlab.text import tokenizers as module
 from lmlab.text import vocabulary
 from lmlab.text.chunks import chunks
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+from thinning import examples
 
 PLAIN = (
     "the cat sat on the mat\nthe dog sat too\n\nthe <unk> cat\tand   the dog; the end of the cat\n"
@@ -71,7 +72,7 @@ def check_round_trip(text: str) -> None:
         assert (ids == each.unknown_id).sum() == len(spellings)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(any_text)
 @example("")
 @example("<0x41>")
@@ -81,7 +82,7 @@ def test_any_text_comes_back(text: str) -> None:
     check_round_trip(text)
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
+@settings(max_examples=examples(500), deadline=None, derandomize=True)
 @given(worded)
 @example(" ")
 @example("\n")
@@ -94,7 +95,7 @@ def test_any_mix_of_words_and_whitespace_comes_back(text: str) -> None:
     check_round_trip(text)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(worded, st.integers(1, 9), st.integers(1, 9))
 def test_pieces_and_chunks_change_neither_the_text_nor_the_tokens(text: str, size: int, piece: int) -> None:
     pieces = [text[i : i + piece] for i in range(0, len(text), piece)]
@@ -109,7 +110,7 @@ def test_pieces_and_chunks_change_neither_the_text_nor_the_tokens(text: str, siz
             assert each.decode(*at_once) == text
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(worded, st.integers(12, 20))
 def test_chunks_no_shorter_than_the_words_leave_the_tokens_as_they_are(text: str, size: int) -> None:
     """Chunks end where words end, so only a run longer than a chunk is cut."""
@@ -125,7 +126,7 @@ def test_chunks_no_shorter_than_the_words_leave_the_tokens_as_they_are(text: str
             assert again.spellings == spellings
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(any_text)
 @example("<0x41> café 🦜")
 def test_the_saved_library_tokenizer_gives_the_same_ids_and_text(text: str) -> None:
@@ -136,7 +137,7 @@ def test_the_saved_library_tokenizer_gives_the_same_ids_and_text(text: str) -> N
         assert backend.decode(ids, skip_special_tokens=False) == text
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from([*PLAIN.split(), "\n", "\n", "\n\n", "   ", "\t"])), st.booleans())
 def test_the_saved_word_tokenizer_agrees_on_known_words(tokens: list[str], spaced: bool) -> None:
     ours = tokenizer("words", spaced)

@@ -18,6 +18,7 @@ from lmlab.text.corpus import read
 from lmlab.text.plain_words import words_of
 from lmlab.text.tokenizers import train_tokenizer
 from mistakes import mistake
+from thinning import examples
 
 
 def by_hand(documents: list[list[int]], vocab_size: int, window: int) -> np.ndarray:
@@ -44,7 +45,7 @@ def whole(pairs: Pairs, vocab_size: int) -> np.ndarray:
     return x_VV
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(
     documents=st.lists(st.lists(st.integers(0, 4), max_size=9), max_size=4),
     window=st.integers(1, 6) | st.sampled_from([9, 10**6, 10**30]),  # of which no more is counted than there is
