@@ -17,6 +17,7 @@ import pytest
 import lmlab as lab
 from command_line import Lmlab, Result, done, refused
 from lmlab.cli.show.comparison import LiveTable
+from lmlab.comparison.executors import Here, Processes
 from lmlab.config import Mistake, texts_of
 from lmlab.disk import files, locks
 from lmlab.inside.passage import passage
@@ -348,7 +349,10 @@ def test_what_a_comparison_says_is_one_line_of_a_log(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_damaged_result_of_a_sweep_is_one_line(lmlab: Lmlab, small_text: Path) -> None:
+def test_a_damaged_result_of_a_sweep_is_one_line(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Processes, "run", Here.run)
     asked = ("sweep", "bag", small_text, "--over", "tokenizer=byte,char", "--out", "sweep")
     assert lmlab(*asked)[0] == 0
     Path("sweep/tokenizer=byte-seed0/result.json").write_text('{"job": "')
