@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ LEARNED = [kind.name for kind in KINDS.values() if kind.way is Way.LEARNS]
 SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 LONGEST = {"attention": 2 * BLOCK + 5}  # tokens: more than a block of that model
 thorough = settings(
-    max_examples=examples(200),
+    max_examples=200 if os.environ.get("LMLAB_THOROUGH") else examples(20),
     deadline=None,
     derandomize=True,
     suppress_health_check=SLOW_TO_DRAW,
