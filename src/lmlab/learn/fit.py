@@ -16,6 +16,7 @@ from lmlab.interface import CountModel, Learner
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Watch
+from lmlab.learn.outcome import Outcome
 from lmlab.learn.planning import left_after_planning, rehearsed
 from lmlab.learn.record import Result
 from lmlab.learn.run import Run
@@ -24,6 +25,7 @@ from lmlab.learn.run_files import finish_run, write_record
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
 from lmlab.learn.undertrained import UNTOLD, Undertrained, too_short_to_tell, undertrained
+from lmlab.learn.world import ALONE, World
 
 
 def stream_folder() -> Path:
@@ -68,15 +70,27 @@ def count(run: Run, fit: Callable[[], CountModel], tokens: int) -> Run:
     return run
 
 
-def learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch) -> Run:
+def learn(
+    run: Run,
+    model: Learner,
+    task: Task,
+    config: TrainConfig,
+    hardware: Hardware,
+    watch: Watch,
+    world: World = ALONE,
+) -> Run:
     """Train a model from its initial weights or its checkpoint, and save it in its run.
 
     Ctrl-C ends the training after the current step and saves a checkpoint. If it arrives when training has ended, the model is
-    saved first.
+    saved first. Of several processes the writer saves, and all return the run with the same record and weights.
     """
-    with run.alone(), saying_what_is_kept(run):
+    with run.alone(world), saying_what_is_kept(run):
         with interruptible() as interrupted:
-            _learn(run, model, task, config, hardware, watch)
+            world.share(model.parameters())
+            _learn(run, model, task, config, hardware, watch, world)
+            run.record = world.broadcast(run.record)
+            if not world.is_writer and run.status != "unfinished":
+                run.__dict__["saved"] = model.to("cpu")
         if interrupted() and run.status != "unfinished":
             raise KeyboardInterrupt
     return run
@@ -93,18 +107,28 @@ def saying_what_is_kept(run: Run) -> Iterator[None]:
         raise Stopped(what_is_kept(run)) from None
 
 
-def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch) -> None:
+def _learn(
+    run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch, world: World
+) -> None:
     training = run.record.training
     shorter = dataclasses.replace(config, budget=left_after_planning(config.budget, training.plan))
-    trainer = Trainer(model, task, shorter, hardware, run.folder, watch, training.earlier)
+    trainer = Trainer(model, task, shorter, hardware, run.folder, watch, training.earlier, world)
     if training.plan is not None and training.plan.machine is not None and training.plan.kernels is None:
         training = dataclasses.replace(training, plan=rehearsed(training.plan, trainer))
         run.record = dataclasses.replace(run.record, training=training)
-        write_record(run)
+        if world.is_writer:
+            write_record(run)
     outcome = trainer.run(None if training.plan is None else training.plan.kernels)
     watch.say(f"{run.record.model.name}: {outcome.message}")
-    if outcome.status == "interrupted":
-        return
+    if outcome.status != "interrupted" and world.is_writer:
+        _save(run, model, task, config, hardware, watch, outcome)
+
+
+def _save(
+    run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch, outcome: Outcome
+) -> None:
+    """Save a run that came to an end, and say how it went."""
+    assert outcome.status != "interrupted"
     p, per_thing = outcome.progress, task.training_flops(model)
     result = Result(
         status=outcome.status,

@@ -11,6 +11,7 @@ from lmlab.config import Budget, Mistake, an
 from lmlab.hardware.execution_plan import ExecutionPlan
 from lmlab.learn.fit import saying_what_is_kept
 from lmlab.learn.lineage import ancestor_of
+from lmlab.learn.micro_batches import one_for_each_process
 from lmlab.learn.onlookers import Watch, watching
 from lmlab.learn.prepare import prepare, reads_plain_text
 from lmlab.learn.rebuilding import refuse_unknown_sizes
@@ -19,6 +20,7 @@ from lmlab.learn.request import TrainingRequest
 from lmlab.learn.run import Run, load_run, opened
 from lmlab.learn.run_advice import how_to_resume
 from lmlab.learn.run_files import free_folder, write_record
+from lmlab.learn.world import ALONE, World
 from lmlab.models.registry import Kind, Way, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus
 from lmlab.text.files_and_folders import Text
@@ -31,6 +33,7 @@ def resume(
     budget: str | Budget | None = None,
     watch: Watch | None = None,
     progress: bool = False,
+    world: World = ALONE,
 ) -> Run:
     """Continue a run that was stopped or killed, or extend any run. A finished run without more budget is returned as it is.
 
@@ -43,13 +46,16 @@ def resume(
             if no later ones validate better.
         watch: the progress display.
         progress: print progress to stderr if there is no `watch`.
+        world: the processes that train the run together, whatever their number was before. Each calls this function.
     """
     run = opened(run)
-    with run.alone(), saying_what_is_kept(run):
-        return _resumed(load_run(run.folder), budget, watch, progress)
+    watch = watching(watch, progress, run.record.model.name, world)
+    with run.alone(world), saying_what_is_kept(run):
+        return _resumed(load_run(run.folder), budget, watch, world)
 
 
-def _resumed(run: Run, budget: str | Budget | None, watch: Watch | None, progress: bool) -> Run:
+def _resumed(run: Run, budget: str | Budget | None, watch: Watch, world: World) -> Run:
+    run.record = world.broadcast(run.record)
     if budget is None and run.status != "unfinished":
         return run
     kind = trainable_kind(run.record.model.name)
@@ -62,8 +68,10 @@ def _resumed(run: Run, budget: str | Budget | None, watch: Watch | None, progres
                 code="more-of-no-language-model",
                 budget=None,
             )
-        _extend(run, _more(budget))
-    return prepare(TrainingRequest.to_resume(run, watching(watch, progress, run.record.model.name))).learn()
+        if world.is_writer:
+            _extend(run, _more(budget))
+        run.record = world.broadcast(run.record)
+    return prepare(TrainingRequest.to_resume(run, watch, world)).learn()
 
 
 def fine_tune(
@@ -85,6 +93,7 @@ def fine_tune(
     columns: Sequence[str] | None = None,
     watch: Watch | None = None,
     progress: bool = False,
+    world: World = ALONE,
 ) -> Run:
     """Train the model of a finished run on another text, starting from its weights; the new run is saved in `out`.
 
@@ -103,10 +112,11 @@ def fine_tune(
     run = opened(run)
     name = model or run.record.model.name
     _refuse_as_a_beginning(run, kind_of(name))
+    called = model or run.folder.resolve().name
     request = TrainingRequest(
         model=name,
         data=text,
-        out=free_folder(model or run.folder.resolve().name, text) if out is None else Path(out),
+        out=world.decided(lambda: free_folder(called, text)) if out is None else Path(out),
         budget=Budget.parse(budget),
         split=split,
         split_by=split_by,
@@ -114,12 +124,13 @@ def fine_tune(
         test=test,
         seed=seed,
         settings=settings or {},
-        learning=learning or {},
+        learning=one_for_each_process(learning, world),
         device=device,
         precision=precision,
         columns=columns,
         begin=run,
-        watch=watching(watch, progress, name),
+        watch=watching(watch, progress, name, world),
+        world=world,
     )
     return prepare(request).learn()
 

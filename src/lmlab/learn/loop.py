@@ -96,7 +96,9 @@ class Trainer:
         self.first_nats: float | Tensor | None = None
         self.validation = Validation(self.model, task, config, self.device, world)
         self.threads, self.guard = hardware.now, None
-        if self.device.type == "cpu" and hardware.threads > 1 and config.budget.seconds and hardware.tokens_per_second:
+        # Processes wait for each other in every step, and other threads in one of them would only round differently.
+        may_guard = world.size == 1 and self.device.type == "cpu" and hardware.threads > 1
+        if may_guard and config.budget.seconds and hardware.tokens_per_second:
             self.guard = Guard(hardware.threads, hardware.now, hardware.tokens_per_second)
 
     def rehearse(self) -> float:
@@ -117,7 +119,7 @@ class Trainer:
         self.model.train()
         with using_threads(self.device, self.threads):
             try:
-                if len(parts[0]) > 1 and isinstance(self.steps, Captured):
+                if (len(parts[0]) > 1 or self.world.size > 1) and isinstance(self.steps, Captured):
                     raise CannotRecord("its batches are cut into micro-batches")
                 self.steps.rehearse(first)
             except CannotRecord as why:
@@ -134,7 +136,7 @@ class Trainer:
         torch.random.set_rng_state(state)
         if seconds is None:
             return 0.0
-        taken_s = min(time.perf_counter() - started, MOST_PLANNING * seconds)
+        taken_s = self.world.broadcast(min(time.perf_counter() - started, MOST_PLANNING * seconds))
         self.config = replace(self.config, budget=Budget(seconds=seconds - taken_s))
         self.clock = self._clock(self.earlier or Spent())
         return taken_s

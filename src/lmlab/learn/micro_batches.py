@@ -6,12 +6,13 @@ micro-batches. Process r of n takes numbers r, r + n, r + 2n and so on. Their gr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from lmlab.learn.task import Batch
+from lmlab.learn.world import World
 
 # Torch's generator of the CPU reads the last 32 bits of a seed. Multiples of this number (2^32 over the golden ratio) lie far
 # apart there (Knuth, The Art of Computer Programming, volume 3, 6.4), so no step of another micro-batch has the same seed.
@@ -42,6 +43,17 @@ def cut(batch: Batch, parts: int) -> Sequence[Batch]:
         return (batch,)
     bounds = [part * batch.rows // parts for part in range(parts + 1)]
     return [batch.select(slice(first, stop)) for first, stop in pairwise(bounds) if first < stop]
+
+
+def one_for_each_process(learning: Mapping[str, Any] | None, world: World) -> Mapping[str, Any]:
+    """Return settings of the training loop with as many micro-batches as processes, unless they say how many.
+
+    They stand in the record, so any number of processes resumes or repeats the run with the same micro-batches.
+    """
+    asked = learning or {}
+    if world.size == 1 or asked.get("micro_batches") is not None:
+        return asked
+    return {**asked, "micro_batches": world.size}
 
 
 def dropout_seed(seed: int, step: int, part: int) -> int:

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Protocol
 
+from lmlab.learn.world import ALONE, World
 from lmlab.page.numbers import clock as minutes
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class Lines:
         self._width = 0
 
 
-def watching(watch: Watch | None, progress: bool, name: str) -> Watch:
-    """Return the given display, else lines on stderr if `progress`, else none."""
+def watching(watch: Watch | None, progress: bool, name: str, world: World = ALONE) -> Watch:
+    """Return the given display, else lines on stderr if `progress`, else none. Only the writer has a display."""
+    if not world.is_writer:
+        return Silent()
     return watch or (Lines(name) if progress else Silent())

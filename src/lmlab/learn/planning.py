@@ -21,6 +21,7 @@ from lmlab.learn.run import Run
 from lmlab.learn.run_files import write_record
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
+from lmlab.learn.world import ALONE, World
 
 
 def plan_for(
@@ -55,7 +56,8 @@ def rehearsed(plan: ExecutionPlan, trainer: Trainer) -> ExecutionPlan:
     """Complete a plan by a rehearsal step, which selects the C functions and the stepping mode."""
     with as_begun({}):
         taken_s = trainer.rehearse()
-        return replace(plan, kernels=answers(), stepping=trainer.steps.name, planning_s=plan.planning_s + taken_s)
+        whole = replace(plan, kernels=answers(), stepping=trainer.steps.name, planning_s=plan.planning_s + taken_s)
+    return trainer.world.broadcast(whole)
 
 
 def left_after_planning(budget: Budget, plan: ExecutionPlan | None) -> Budget:
@@ -65,7 +67,7 @@ def left_after_planning(budget: Budget, plan: ExecutionPlan | None) -> Budget:
     return Budget(seconds=max(budget.seconds - plan.planning_s, (1 - MOST_PLANNING) * budget.seconds))
 
 
-def keep_plan(run: Run, plan: ExecutionPlan | None, watch: Watch) -> None:
+def keep_plan(run: Run, plan: ExecutionPlan | None, watch: Watch, world: World = ALONE) -> None:
     """Write a plan into the record of a run, after the plans of other machines."""
     training = run.record.training
     if plan == training.plan:
@@ -78,7 +80,8 @@ def keep_plan(run: Run, plan: ExecutionPlan | None, watch: Watch) -> None:
             " bit-identical to a run that stays on one machine"
         )
     run.record = replace(run.record, training=replace(training, plan=plan, earlier_plans=earlier))
-    write_record(run)
+    if world.is_writer:
+        write_record(run)
 
 
 def is_of_another_machine(plan: ExecutionPlan | None, hardware: Hardware) -> bool:

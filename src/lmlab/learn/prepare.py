@@ -20,6 +20,11 @@ def prepare(request: TrainingRequest) -> Prepared:
     if kind.task is not None:
         return kind.task.prepare(request)
     if kind.way is Way.COUNTS:
+        if request.world.size > 1:
+            raise Mistake(
+                f"{request.model} counts its text once, which is the work of one process; start it without torchrun",
+                code="counts-in-one-process",
+            )
         return prepare_count(request)
     if not issubclass(kind.load(), TextLearner):
         raise Mistake(

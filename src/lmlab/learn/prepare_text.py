@@ -53,7 +53,7 @@ def prepare_text(request: TrainingRequest, kind_of_task: type[NextToken]) -> Pre
     loop = replace(loop, budget=loop.budget.over(text.stream.tokens))
     speed = None
     if request.is_new:
-        config, speed = _sized(request, kind_of_task, text, config, loop, hardware)
+        config, speed = request.world.decided(lambda: _sized(request, kind_of_task, text, config, loop, hardware))
     weights = initial_weights(request)
     if weights is None:
         model = fresh_model(cls, config, text.tokenizer, request.seed)
@@ -130,7 +130,8 @@ def _read(request: TrainingRequest, usual_tokenizer: Callable[[int], str]) -> _T
         )
     with ThreadPoolExecutor(1) as beside:  # NumPy leaves a core free
         # A request without a folder prepares only, and needs no fingerprint of its training text.
-        fingerprint = None if request.out is None else beside.submit(fingerprint_of, corpus.train)
+        is_kept = request.out is not None and request.world.is_writer
+        fingerprint = None if not is_kept else beside.submit(fingerprint_of, corpus.train)
         tokenizer = _tokenizer(request, usual_tokenizer, corpus)
         stream = tokenize(corpus.train, tokenizer, stream_folder())
     earlier = [] if request.begin is None else request.begin.learned_from

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from lmlab.config import Mistake
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.execution_plan import ExecutionPlan
 from lmlab.interface import CountModel, Learner
@@ -21,6 +22,7 @@ from lmlab.learn.run import Run
 from lmlab.learn.run_files import create_run
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
+from lmlab.learn.world import World
 from lmlab.text.fingerprint import Fingerprint
 from lmlab.text.stream import TokenStream
 from lmlab.text.tokenizers import Tokenizer
@@ -56,6 +58,11 @@ class Prepared(ABC):
     learned_from: Sequence[Fingerprint] = ()  # fingerprints of the texts that the weights are trained on
 
     @property
+    def world(self) -> World:
+        """The processes that train the model together."""
+        return self.request.world
+
+    @property
     @abstractmethod
     def task_name(self) -> str:
         """The name of the task in the record of the run."""
@@ -76,7 +83,7 @@ class Prepared(ABC):
             model=Model(name=request.model, config=dataclasses.asdict(self.config)),
             training=self.training,
         )
-        return create_run(request.out, record, self.tokenizer, self.learned_from)
+        return create_run(request.out, record, self.tokenizer, self.learned_from, self.world)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,15 +110,29 @@ class PreparedLearner(Prepared):
 
     def learn(self) -> Run:
         """Train the model from its initial weights or its checkpoint, and save it."""
+        world, watch = self.world, self.request.watch
+        self._refuse_other_data()
         run = self._open_run()
-        if self.request.resumed is None or is_of_another_machine(self.training.plan, self.hardware):
-            keep_plan(run, self.new_plan, self.request.watch)
-        if self.on_created is not None and self.request.resumed is None:
+        run.record = world.broadcast(run.record)
+        if self.request.resumed is None or is_of_another_machine(run.record.training.plan, self.hardware):
+            keep_plan(run, world.decided(lambda: self.new_plan), watch, world)
+        if self.on_created is not None and self.request.resumed is None and world.is_writer:
             self.on_created(run)
-        run = learn(run, self.model, self.task, self.loop, self.hardware, self.request.watch)
-        if self.on_learned is not None and run.status != "unfinished":
+        run = learn(run, self.model, self.task, world.broadcast(self.loop), self.hardware, watch, world)
+        if self.on_learned is not None and run.status != "unfinished" and world.is_writer:
             self.on_learned(run)
         return run
+
+    def _refuse_other_data(self) -> None:
+        """Raise a Mistake where this process has read other data than the writer."""
+        if self.world.size == 1:
+            return
+        hashes = {name: part["sha256"] for name, part in self.data.spec()["parts"].items()}
+        if self.world.broadcast(hashes) != hashes:
+            raise Mistake(
+                f"process {self.world.rank} reads other data than process 0; give every process the same files",
+                code="processes-read-other-data",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, Mistake, make
-from lmlab.hardware.choice import Hardware, as_asked, choose
+from lmlab.hardware.choice import Hardware, as_asked, choose, choose_device
 from lmlab.learn.fit import hardware_for
 from lmlab.learn.onlookers import Silent, Watch
 from lmlab.learn.pace import Timings
@@ -18,6 +18,7 @@ from lmlab.learn.record import Training
 from lmlab.learn.run import Run
 from lmlab.learn.run_files import refuse_if_taken
 from lmlab.learn.settings import TrainConfig, refuse_windows, training_config
+from lmlab.learn.world import ALONE, World
 from lmlab.models.registry import model_class
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
@@ -50,9 +51,10 @@ class TrainingRequest:
     resumed: Run | None = None  # run to resume; the choices made at its start are used again
     timings: Timings | None = None  # timings of steps on this machine, shared by several requests
     watch: Watch = field(default_factory=Silent)
+    world: World = ALONE  # the processes that train the model together
 
     @classmethod
-    def to_resume(cls, run: Run, watch: Watch) -> TrainingRequest:
+    def to_resume(cls, run: Run, watch: Watch, world: World = ALONE) -> TrainingRequest:
         """Return the request that resumes a run as recorded."""
         training = run.record.training
         return cls(
@@ -66,6 +68,7 @@ class TrainingRequest:
             precision=training.precision,
             resumed=run,
             watch=watch,
+            world=world,
         )
 
     @property
@@ -87,7 +90,11 @@ class TrainingRequest:
     def loop(self) -> TrainConfig:
         """The settings of the training loop."""
         asked = training_config(self.budget, self.seed, self.learning)
-        return asked if self.resumed is None else loop_of_plan(asked, self.resumed.record.training.plan)
+        if self.resumed is None:
+            return asked
+        # One that began in one process began with whole batches.
+        whole = dataclasses.replace(asked, micro_batches=asked.micro_batches or 1)
+        return loop_of_plan(whole, self.resumed.record.training.plan)
 
     def hardware(self, stepping: str | None = None) -> Hardware:
         """Choose the device, precision and thread count of the run. A run that is resumed on its machine keeps those of its
@@ -96,6 +103,10 @@ class TrainingRequest:
         Args:
             stepping: the stepping mode, if the task supports only one.
         """
+        found = self.world.decided(lambda: self._hardware(stepping))
+        return found if self.world.is_writer else dataclasses.replace(found, device=choose_device(self.device))
+
+    def _hardware(self, stepping: str | None) -> Hardware:
         plan = None if self.resumed is None else self.resumed.record.training.plan
         if self.resumed is not None and plan is None:  # a record of an older format
             return choose(self.device, self.precision)
@@ -150,7 +161,7 @@ class TrainingRequest:
 
     def refuse_taken_folder(self) -> None:
         """Raise a Mistake if the folder of the new run is not empty."""
-        if self.out is not None:
+        if self.out is not None and self.world.is_writer:
             refuse_if_taken(self.out)
 
     def training(self, budget: Budget, **chosen: Any) -> Training:

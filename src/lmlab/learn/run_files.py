@@ -18,6 +18,7 @@ from lmlab.learn.record import Record, Result
 from lmlab.learn.run import Run, only_process_in
 from lmlab.learn.run_advice import how_to_use
 from lmlab.learn.run_folder import RECORD, drop_old_record, record_file
+from lmlab.learn.world import ALONE, World
 from lmlab.models.registry import file_name
 from lmlab.text.corpus import stem
 
@@ -29,7 +30,11 @@ if TYPE_CHECKING:
 
 
 def create_run(
-    folder: Path, record: Record, tokenizer: Tokenizer | None, learned_from: Sequence[Fingerprint] = ()
+    folder: Path,
+    record: Record,
+    tokenizer: Tokenizer | None,
+    learned_from: Sequence[Fingerprint] = (),
+    world: World = ALONE,
 ) -> Run:
     """Create a new, unfinished run in an empty or new folder.
 
@@ -38,7 +43,12 @@ def create_run(
         record: the record of the run, without results.
         tokenizer: None if the task has no tokens.
         learned_from: fingerprints of all texts that its weights were and will be trained on.
+        world: the processes that train it; the writer makes the folder.
     """
+    if not world.is_writer:
+        run = Run(folder, record)
+        run.__dict__["tokenizer"] = tokenizer  # there may be no file of it yet, or none on this machine
+        return run
     refuse_if_taken(folder)
     with only_process_in(made_folder(folder)):
         refuse_if_taken(folder)  # again, because another process may have created a run meanwhile

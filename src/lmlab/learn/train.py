@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget
+from lmlab.learn.micro_batches import one_for_each_process
 from lmlab.learn.onlookers import Watch, watching
 from lmlab.learn.pace import Timings
 from lmlab.learn.prepare import prepare
@@ -14,6 +15,7 @@ from lmlab.learn.request import TrainingRequest
 from lmlab.learn.run import Run
 from lmlab.learn.run_files import free_folder
 from lmlab.learn.settings import refuse_if_it_counts
+from lmlab.learn.world import ALONE, World
 from lmlab.models.registry import trainable_kind
 from lmlab.text.corpus import Corpus
 from lmlab.text.files_and_folders import Text
@@ -41,6 +43,7 @@ def train(
     timings: Timings | None = None,
     watch: Watch | None = None,
     progress: bool = False,
+    world: World = ALONE,
 ) -> Run:
     """Train `model` on `text` and save it in the new folder `out`; by default a free folder named runs/MODEL-TEXT.
 
@@ -59,6 +62,7 @@ def train(
         timings: recent timings of steps on this machine, which several trainings share.
         watch: the progress display.
         progress: print progress to stderr if there is no `watch`.
+        world: the processes that train the model together. Each calls this function with the same arguments.
 
     Returns:
         The run, with its model in memory.
@@ -71,7 +75,7 @@ def train(
     request = TrainingRequest(
         model=model,
         data=text,
-        out=free_folder(model, text) if out is None else Path(out),
+        out=world.decided(lambda: free_folder(model, text)) if out is None else Path(out),
         budget=Budget.parse(budget),
         split=split,
         split_by=split_by,
@@ -79,12 +83,13 @@ def train(
         test=test,
         seed=seed,
         settings=settings or {},
-        learning=learning or {},
+        learning=one_for_each_process(learning, world),
         device=device,
         precision=precision,
         tokenizer=tokenizer,
         columns=columns,
         timings=timings,
-        watch=watching(watch, progress, model),
+        watch=watching(watch, progress, model, world),
+        world=world,
     )
     return prepare(request).learn()

@@ -8,11 +8,12 @@ process, the writer, writes the files, reads the clock and decides; its decision
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 T = TypeVar("T")
 
@@ -44,7 +45,20 @@ class World(ABC):
 
     @abstractmethod
     def broadcast(self, value: T) -> T:
-        """Return the writer's value: a number, a string, None, or a tuple of these."""
+        """Return the writer's value: a number, a string, None, a frozen record, or a tuple of these."""
+
+    def decided(self, choose: Callable[[], T]) -> T:
+        """Return what the writer chooses; only the writer calls `choose`, and the others wait."""
+        return self.broadcast(choose() if self.is_writer else cast(T, None))
+
+    def share(self, tensors: Iterable[Tensor]) -> None:
+        """Replace each tensor by the writer's: the others add zeros to it."""
+        if self.size > 1:
+            everywhere = [tensor.detach() for tensor in tensors]
+            if not self.is_writer:
+                for tensor in everywhere:
+                    tensor.zero_()
+            self.sum(everywhere)
 
 
 @dataclass(frozen=True)
