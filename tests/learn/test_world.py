@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import load_file, save_file
 from torch import multiprocessing
-from worlds import GlooWorld, OutOfStep, ThreadWorld, together
+from worlds import OutOfStep, ThreadWorld, together
 
 from lmlab.config import Budget
 from lmlab.hardware.choice import Hardware
@@ -26,6 +26,7 @@ from lmlab.learn.loop import Trainer
 from lmlab.learn.next_token import NextToken
 from lmlab.learn.onlookers import Silent
 from lmlab.learn.outcome import Outcome
+from lmlab.learn.process_group import ProcessGroup
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.sums import Sums
 from lmlab.learn.world import ALONE, Alone, World
@@ -295,7 +296,7 @@ def test_a_world_of_one_looks_at_nothing() -> None:
 def _in_a_process(rank: int, size: int, folder: Path, text: Path) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=size)
-    found = learned("gpt", folder / "several", text, GlooWorld())
+    found = learned("gpt", folder / "several", text, ProcessGroup())
     save_file(found.weights, folder / f"{rank}.safetensors")
     dist.destroy_process_group()
 

@@ -1,4 +1,4 @@
-"""Worlds of several processes inside one: threads that take turns, and processes that talk by gloo."""
+"""A world of several processes inside one: threads that take turns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from lmlab.learn.world import World
@@ -93,24 +92,3 @@ def together(size: int, work: Callable[[World], T]) -> list[T]:
     if wrong:
         raise next((error for error in wrong if not isinstance(error, OutOfStep)), wrong[0])
     return [found[rank] for rank in range(size)]
-
-
-class GlooWorld(World):
-    """One of several processes, which torch.distributed connects."""
-
-    def __init__(self) -> None:
-        self.rank, self.size = dist.get_rank(), dist.get_world_size()
-
-    def sum(self, tensors: Iterable[Tensor]) -> None:
-        for tensor in tensors:
-            dist.all_reduce(tensor)
-
-    def sum_numbers(self, *numbers: float) -> tuple[float, ...]:
-        together = torch.tensor(numbers, dtype=torch.float64)
-        dist.all_reduce(together)
-        return tuple(together.tolist())
-
-    def broadcast(self, value: T) -> T:
-        box = [value]
-        dist.broadcast_object_list(box)
-        return box[0]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +28,7 @@ from lmlab_derive.shared.help import print_so_far
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
+    from lmlab.learn.world import World
 
 SECTION: Section = "Train"
 NOTHING_LEARNED = 2  # the user can mend it, by another learning rate
@@ -107,12 +110,34 @@ def command(
             budget=None,
             resume=True,
         )
-    if from_ is not None:
-        run = _fine_tune(from_, asked, given)
-    elif resume:
-        run = _go_on(asked, given)
-    else:
-        run = _train(asked, given)
+    from lmlab.learn.process_group import launched
+
+    with launched() as world, _only_the_writer_prints(world):
+        if from_ is not None:
+            run = _fine_tune(from_, asked, given, world)
+        elif resume:
+            run = _go_on(asked, given, world)
+        else:
+            run = _train(asked, given, world)
+        _print(run, json)
+    if run.learned_nothing:
+        raise typer.Exit(NOTHING_LEARNED)
+    if run.status == "unfinished":
+        raise typer.Exit(exit_code())
+
+
+@contextmanager
+def _only_the_writer_prints(world: World) -> Iterator[None]:
+    """Of several processes one says how training goes and what came of it; a mistake is said by all that make it."""
+    if world.is_writer:
+        yield
+        return
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        yield
+
+
+def _print(run: Run, json: bool) -> None:
+    """Print what came of it."""
     if json:
         options.print_json({"run": str(run.folder), **run.record.to_json()})
     elif run.status == "unfinished":
@@ -121,13 +146,9 @@ def command(
         )
     elif not run.learned_nothing:  # what went wrong was said
         print(_summary(run))
-    if run.learned_nothing:
-        raise typer.Exit(NOTHING_LEARNED)
-    if run.status == "unfinished":
-        raise typer.Exit(exit_code())
 
 
-def _train(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
+def _train(asked: Mapping[str, Any], given: Mapping[str, Any], world: World) -> Run:
     """A new model on a text."""
     model = asked["model"]
     if model is None:
@@ -142,10 +163,12 @@ def _train(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     from lmlab.cli.show.progress import ProgressLine
 
     with ProgressLine(model) as watch:
-        return lmlab.train(model, text, tokenizer=asked["tokenizer"], **_as_asked(model, asked), watch=watch)
+        return lmlab.train(
+            model, text, tokenizer=asked["tokenizer"], **_as_asked(model, asked), watch=watch, world=world
+        )
 
 
-def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
+def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any], world: World) -> Run:
     """A run from where it stands; with a budget that begins with a plus, for longer than it was to."""
     out, model, more = asked["out"], asked["model"], str(given.get("budget", "")).startswith("+")
     if out is None:
@@ -155,16 +178,17 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
             resume=True,
             out="RUN",
         )
-    if record_file(out) is None:
+    if world.decided(lambda: record_file(out)) is None:
         if model is None or more:
             raise Mistake(
                 f"{out} holds no run to go on with; name a model to train: {', '.join(registry.trainable())}",
                 code="nothing-to-resume",
             )
-        return _train(asked, given)
+        return _train(asked, given, world)
     from lmlab.cli.show.progress import ProgressLine
 
     begun = lmlab.load(out)
+    begun.record = world.broadcast(begun.record)
     name = begun.record.model.name
     if model not in (None, name):
         options.check_model_name(model)
@@ -178,10 +202,10 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
         print(f"{out} came to its end before and is left as it was.{advice}", file=sys.stderr)
         return begun
     with ProgressLine(out.name) as watch:
-        return lmlab.resume(out, budget=asked["budget"] if more else None, watch=watch)
+        return lmlab.resume(out, budget=asked["budget"] if more else None, watch=watch, world=world)
 
 
-def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
+def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any], world: World) -> Run:
     """The model of a run on another text. `--from RUN TEXT` names no model: the first word is the text."""
     if asked["resume"]:
         raise Mistake(
@@ -219,7 +243,7 @@ def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any])
             tokenizer=None,
         )
     with ProgressLine(model or name) as watch:
-        return lmlab.fine_tune(run, text, model=model, **_as_asked(model or name, asked), watch=watch)
+        return lmlab.fine_tune(run, text, model=model, **_as_asked(model or name, asked), watch=watch, world=world)
 
 
 def _with_recipe(file: Path, asked: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
