@@ -18,7 +18,7 @@ def picture(*names: str) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg"><title>{", ".join(names)}</title></svg>'
 
 
-def undrawn_loss(_: object, name: str, unit: str, went_on_at: object = ()) -> str:
+def undrawn_loss(_: object, name: str, unit: str, extension_steps: object = ()) -> str:
     """In the place of the curve on the page of a run."""
     return picture(name, unit)
 

@@ -113,7 +113,7 @@ def test_a_run_that_goes_on_begins_as_sure_as_it_was_before_and_is_calibrated_an
 def test_a_text_that_was_read_once_does_not(letters: Path, tmp_path: Path) -> None:
     run = train(**LESSON, text=letters, budget="1epochs", out=tmp_path / "once")  # type: ignore[arg-type]
     assert run.record.result.calibrated is None
-    assert run.record.result.on_calibration == ""
+    assert run.record.result.calibration_note == ""
 
 
 def test_without_a_validation_part_there_is_nothing_to_fit_it_on(letters: Path, tmp_path: Path) -> None:

@@ -190,12 +190,12 @@ def test_a_page_says_the_best_validation_and_where_the_run_went_on(runs: list[Pa
     assert f"{best:.4f} bits per byte, at step {run.record.result.best_step}" in page
     assert "went on" not in page
     run = lab.resume(runs[0], budget="+4steps")
-    assert run.record.training.went_on_at == [8]
+    assert run.record.training.extension_steps == [8]
     page = (runs[0] / "page.html").read_text()
     assert ">went on</text>" in page
     assert "The run went on at step 8: its learning rate rises again there" in page
     again = lab.fine_tune(run, run.corpus, out=runs[0].parent / "tuned", budget="3steps")
-    assert again.record.training.went_on_at == []  # what another run did is no part of this curve
+    assert again.record.training.extension_steps == []  # what another run did is no part of this curve
 
 
 def test_many_tokens_are_written_short() -> None:

@@ -16,7 +16,7 @@ from interrupts import InterruptAt
 from lmlab.config import Mistake
 from lmlab.learn import loop, validation
 from lmlab.learn.checkpoint import load_checkpoint
-from lmlab.learn.validation import Validated, Validation
+from lmlab.learn.validation import Validation, ValidationResult
 from mistakes import mistake
 
 SETTINGS = {"layers": 1, "width": 32, "heads": 2, "context": 32}
@@ -120,7 +120,7 @@ def test_looks_at_validation_take_their_share_of_what_was_added_alone(
     path.write_text(json.dumps(record))
     plain = Validation.measure
 
-    def slow(looking: Validation) -> Validated:
+    def slow(looking: Validation) -> ValidationResult:
         time.sleep(0.07)
         return plain(looking)
 

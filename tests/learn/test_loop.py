@@ -295,7 +295,7 @@ def test_who_looks_on_sees_something_though_a_device_never_knows_its_losses_in_t
     """As on a GPU, where a short run may be at its next validation before the losses since the last one are there."""
     seen: list[float] = []
     monkeypatch.setattr(loop, "SHOW_EVERY_S", -1.0)
-    monkeypatch.setattr(Sums, "lately", lambda sums: sums._known)
+    monkeypatch.setattr(Sums, "recent_mean", lambda sums: sums._known)
     monkeypatch.setattr(Silent, "update", lambda watch, clock, train, valid, unit: seen.append(clock.fraction))
     run_gpt(small_text, tmp_path / "run", steps=10, learning=FEW | {"validations": 5})
     assert seen == pytest.approx([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])

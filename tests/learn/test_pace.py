@@ -14,7 +14,7 @@ from lmlab.formulas import Part
 from lmlab.hardware.choice import Hardware
 from lmlab.learn import pace as pacing
 from lmlab.learn import recipe
-from lmlab.learn.choose_size import _Undrawn
+from lmlab.learn.choose_size import _UninitializedWeights
 from lmlab.learn.pace import Pace, Step, Timings, size_by_the_clock
 from lmlab.models import bigram
 from lmlab.models.registry import KINDS, Way, ladder, model_class
@@ -295,7 +295,7 @@ def test_planning_is_a_part_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_model_without_values_has_the_shape_of_one_with(name: str) -> None:
     cls = model_class(name)
     config = cls.resolve(cls.Config(), FACTS, Budget(steps=100))
-    with _Undrawn():
+    with _UninitializedWeights():
         undrawn = cls(config, FACTS.vocab_size)
     real = cls(config, FACTS.vocab_size)
     assert undrawn.training_flops_per_token == real.training_flops_per_token

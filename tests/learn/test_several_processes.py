@@ -151,7 +151,7 @@ def test_two_processes_give_a_finished_run_more(tmp_path: Path) -> None:
     run = trained("gpt", plain_text(tmp_path), tmp_path / "run")
     found = together(2, lambda world: lmlab.resume(run.folder, budget="+4steps", world=world))
     assert [one.record.result.steps for one in found] == [10, 10]
-    assert found[0].record.training.went_on_at == [6]
+    assert found[0].record.training.extension_steps == [6]
 
 
 def test_processes_that_read_different_texts_are_refused(tmp_path: Path) -> None:

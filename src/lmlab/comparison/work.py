@@ -92,7 +92,7 @@ def trained_record(run: Run, *, seconds: float, peak_memory_bytes: int = 0) -> T
     """The record of a run that came to its end; a Mistake where it has learned nothing."""
     result, sha256 = require_trained(run).record.result, run.record.model.sha256
     assert sha256 is not None, "a run that came to its end has weights"
-    said = str(result.undertrained or result.on_calibration or result.message)
+    said = str(result.undertrained or result.calibration_note or result.message)
     return TrainedEntry(
         status=run.status,
         weights_sha256=sha256,

@@ -27,7 +27,7 @@ class BestWeights:
         """Return copies of the present weights of the model."""
         return {name: p.detach().clone() for name, p in self.model.named_parameters()}
 
-    def give_back(self) -> None:
+    def restore(self) -> None:
         """Restore the best weights to the model."""
         with torch.no_grad():
             for name, p in self.model.named_parameters():

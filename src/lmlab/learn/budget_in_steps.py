@@ -17,7 +17,7 @@ from lmlab.learn.task import Task
 TIMED_STEPS = 10
 
 
-def lasts_longer(steps: int, config: TrainConfig, model: Learner, task: Task, hardware: Hardware) -> bool:
+def allows_more_steps(steps: int, config: TrainConfig, model: Learner, task: Task, hardware: Hardware) -> bool:
     """Whether a budget of seconds allows more than `steps` steps, estimated by timing a few steps.
 
     The timed steps change the weights of `model`, which must be discarded afterwards.

@@ -67,7 +67,7 @@ class Checkpoints:
         copied.record()
         self._last = self._pool.submit(_save_copies, self.path, progress, copies, copied)
 
-    def lack(self, progress: Progress) -> bool:
+    def is_missing(self, progress: Progress) -> bool:
         """Whether weights were validated but no checkpoint exists, so that a kill would lose all weights of a short run."""
         return progress.best_nats is not None and not self.any
 

@@ -65,7 +65,7 @@ def sized(
 
     def on_paper(config: Any) -> Learner:
         refuse_giants(config)
-        with _Undrawn():
+        with _UninitializedWeights():
             return cls(config, facts.vocab_size)
 
     def flops_per_token(config: Any) -> float:
@@ -86,7 +86,7 @@ def sized(
         torch.random.set_rng_state(state)
 
 
-class _Undrawn(TorchFunctionMode):
+class _UninitializedWeights(TorchFunctionMode):
     """A torch mode in which weights are allocated but not initialized, so that even a large model is constructed at once.
 
     Memory that is not written to is not used. Torch's "meta" device would serve too. But it imports the compiler and a

@@ -12,19 +12,19 @@ MARGINS = (0.75, 0.5, 0.1, 0.35)  # inches, for numbers of five digits, two labe
 COLUMNS: dict[Over, str] = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}  # keys of a metrics line
 
 
-def loss_curve(metrics: Sequence[Mapping[str, Any]], name: str, unit: str, went_on_at: Sequence[int] = ()) -> str:
+def loss_curve(metrics: Sequence[Mapping[str, Any]], name: str, unit: str, extension_steps: Sequence[int] = ()) -> str:
     """Return the training and validation curves of a run over its steps as an SVG file.
 
     Args:
         metrics: the lines of metrics.jsonl.
         name: the title.
         unit: the unit of the task.
-        went_on_at: the steps at which the budget was extended, which are marked.
+        extension_steps: the steps at which the budget was extended, which are marked.
     """
-    return standalone(loss_figure(metrics, name, unit, went_on_at))
+    return standalone(loss_figure(metrics, name, unit, extension_steps))
 
 
-def loss_figure(metrics: Sequence[Mapping[str, Any]], name: str, unit: str, went_on_at: Sequence[int] = ()) -> str:
+def loss_figure(metrics: Sequence[Mapping[str, Any]], name: str, unit: str, extension_steps: Sequence[int] = ()) -> str:
     """Return the figure of `loss_curve` as an SVG element for a page."""
     key = unit.replace(" ", "_")
     with drawing(7, 4, MARGINS) as (figure, axes):
@@ -33,7 +33,7 @@ def loss_figure(metrics: Sequence[Mapping[str, Any]], name: str, unit: str, went
         valid = [(line["step"], line[f"valid_{key}"]) for line in metrics if line[f"valid_{key}"] is not None]
         if valid:
             axes.plot(*zip(*valid, strict=True), label="validation", color=series_colour(1))
-        for step in went_on_at:
+        for step in extension_steps:
             axes.axvline(step, color=SOFT, linewidth=0.8)
             note(axes, "went on", (step, axes.get_ylim()[1]), (3, -5))
         axes.set_xlabel("steps")

@@ -62,7 +62,7 @@ def count(run: Run, fit: Callable[[], CountModel], tokens: int) -> Run:
         fit: counts the tokens and returns the model.
         tokens: the number of tokens that it counts.
     """
-    with run.alone(), saying_what_is_kept(run):
+    with run.alone(), explain_interrupt(run):
         started = time.perf_counter()
         fitted = fit()
         result = Result(status="finished", seconds=time.perf_counter() - started, tokens=tokens)
@@ -84,7 +84,7 @@ def learn(
     Ctrl-C ends the training after the current step and saves a checkpoint. If it arrives when training has ended, the model is
     saved first. Of several processes the writer saves, and all return the run with the same record and weights.
     """
-    with run.alone(world), saying_what_is_kept(run):
+    with run.alone(world), explain_interrupt(run):
         with interruptible() as interrupted:
             world.share(model.parameters())
             _learn(run, model, task, config, hardware, watch, world)
@@ -97,7 +97,7 @@ def learn(
 
 
 @contextmanager
-def saying_what_is_kept(run: Run) -> Iterator[None]:
+def explain_interrupt(run: Run) -> Iterator[None]:
     """Turn a KeyboardInterrupt into `Stopped`, whose message says what is saved and how to resume."""
     try:
         yield
@@ -143,8 +143,8 @@ def _save(
         calibrated=outcome.calibrated,
     )
     finish_run(run, model, dataclasses.asdict(model.config), result)
-    if result.on_calibration:
-        watch.say(f"{run.record.model.name}: {result.on_calibration}")
+    if result.calibration_note:
+        watch.say(f"{run.record.model.name}: {result.calibration_note}")
     if result.undertrained is not None:
         watch.say(f"{run.record.model.name}: {result.undertrained}")
     elif result.status == "finished" and too_short_to_tell(run.metrics, run.record.training.earlier):
@@ -153,7 +153,7 @@ def _save(
     from lmlab.learn.run_page import run_page
     from lmlab.page.figures import standalone
 
-    figure = loss_figure(run.metrics, run.record.model.name, task.unit, run.record.training.went_on_at)
+    figure = loss_figure(run.metrics, run.record.model.name, task.unit, run.record.training.extension_steps)
     write_atomically(run.folder / "loss.svg", standalone(figure).encode())
     write_atomically(run.folder / "page.html", run_page(run, figure).encode())
 

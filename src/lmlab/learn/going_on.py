@@ -9,7 +9,7 @@ from typing import Any
 
 from lmlab.config import Budget, Mistake, an
 from lmlab.hardware.execution_plan import ExecutionPlan
-from lmlab.learn.fit import saying_what_is_kept
+from lmlab.learn.fit import explain_interrupt
 from lmlab.learn.lineage import ancestor_of
 from lmlab.learn.micro_batches import one_for_each_process
 from lmlab.learn.onlookers import Watch, watching
@@ -50,7 +50,7 @@ def resume(
     """
     run = opened(run)
     watch = watching(watch, progress, run.record.model.name, world)
-    with run.alone(world), saying_what_is_kept(run):
+    with run.alone(world), explain_interrupt(run):
         return _resumed(load_run(run.folder), budget, watch, world)
 
 

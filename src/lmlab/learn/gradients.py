@@ -18,7 +18,7 @@ def forget_gradients(parameters: Collection[Tensor]) -> None:
         p.grad = None
 
 
-def nothing_of(loss: Loss) -> Loss:
+def zero_loss(loss: Loss) -> Loss:
     """Return zero times a loss and each of its components."""
     return Loss(total=0.0 * loss.total, count=0, parts={name: 0.0 * part for name, part in loss.parts.items()})
 

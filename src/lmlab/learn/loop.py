@@ -45,7 +45,7 @@ from lmlab.learn.settings import TrainConfig
 from lmlab.learn.stepping import COMPILING_FROM_S, CannotRecord, Captured, compiled_if_faster, shapes, steps_for
 from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
-from lmlab.learn.validation import Validated, Validation
+from lmlab.learn.validation import Validation, ValidationResult
 from lmlab.learn.world import ALONE, World
 
 SHOW_EVERY_S = 0.5
@@ -123,7 +123,7 @@ class Trainer:
                     raise CannotRecord("its batches are cut into micro-batches")
                 self.steps.rehearse(first)
             except CannotRecord as why:
-                self._take_plainer_steps(why)
+                self._use_fallback_steps(why)
                 self.steps.rehearse(first)
             may_compile = self.config.stepping is None and (seconds or 0.0) >= COMPILING_FROM_S
             alike = len(pieces) == SEVERAL and len({str(shapes(piece)) for piece in pieces}) == 1
@@ -176,7 +176,7 @@ class Trainer:
             self.save()
             return Outcome(status=status, message=message, progress=self._progress_now())
         outcome = Outcome(status=status, message=message, progress=self._progress_now())
-        self.weights.give_back()
+        self.weights.restore()
         self.model.eval()
         if self.config.calibrate and (self.earlier is not None or self.progress.best_step):
             # weights trained before may have memorized much of the text
@@ -206,7 +206,7 @@ class Trainer:
             if self.world.broadcast(interrupted()):
                 self._check_what_is_kept()
                 return "interrupted", "interrupted; everything up to this step is saved"
-            if now - saved_at > CHECKPOINT_EVERY_S or self.checkpoints.lack(self.progress):
+            if now - saved_at > CHECKPOINT_EVERY_S or self.checkpoints.is_missing(self.progress):
                 self._check_what_is_kept()
                 self.save(wait=False)
                 saved_at = self.clock.look()
@@ -299,7 +299,7 @@ class Trainer:
         try:
             loss, carries = self.steps.take(micro_batches, count, learning_rate_factor(self.clock.fraction))
         except CannotRecord as why:
-            self._take_plainer_steps(why)
+            self._use_fallback_steps(why)
             return self._step(micro_batches, count)
         self.sums.add(loss)
         self.first_nats = loss.mean.detach() if self.first_nats is None else self.first_nats
@@ -309,8 +309,8 @@ class Trainer:
             self.watch.say(f"{self.model.name}: steps take much longer than planned; {threads}")
         return carries
 
-    def _take_plainer_steps(self, why: CannotRecord) -> None:
-        self.steps = self.steps.plainer()
+    def _use_fallback_steps(self, why: CannotRecord) -> None:
+        self.steps = self.steps.fallback()
         self.watch.say(f"{self.model.name}: steps cannot be recorded and replayed ({why}), so they take longer")
 
     def _check_loss(self) -> None:
@@ -355,7 +355,7 @@ class Trainer:
 
     def _show(self) -> None:
         """Update the progress display if a loss is known, and raise Diverged if it diverged."""
-        nats = self.world.broadcast(self.sums.lately() if self.clock.fraction < 1 else self.sums.mean)
+        nats = self.world.broadcast(self.sums.recent_mean() if self.clock.fraction < 1 else self.sums.mean)
         best = self.progress.best_nats
         if nats is None:
             return
@@ -384,7 +384,7 @@ class Trainer:
                 self.samples.write(self.clock.steps)
             self.samples.took(self.clock.look() - started)
 
-    def _write_metrics(self, valid: Validated) -> None:
+    def _write_metrics(self, valid: ValidationResult) -> None:
         train = self.task.measured(self.sums.mean, "train")
         held_out = dict.fromkeys(train) if valid.nats is None else self.task.measured(valid.nats, "valid")
         line = {

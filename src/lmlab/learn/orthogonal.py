@@ -49,7 +49,7 @@ def orthogonalize(matrices_KMN: Tensor, dtype: torch.dtype = torch.float32) -> T
         x = muon.orthogonalized(x, rounds())
     else:
         x = x / (x.norm(dim=(-2, -1), keepdim=True) + muon.TINY)
-        by_gram = x.shape[-1] >= LONG * x.shape[-2] and fast.enabled and _in_all_of_float32(x)
+        by_gram = x.shape[-1] >= LONG * x.shape[-2] and fast.enabled and _in_full_float32(x)
         x = _through_gram(x) if by_gram else _round_by_round(x)
     return (x.mT if tall else x).to(matrices_KMN.dtype)
 
@@ -84,7 +84,7 @@ def _through_gram(x_KMN: Tensor) -> Tensor:
     return reduce(torch.bmm, made) @ x_KMN
 
 
-def _in_all_of_float32(x: Tensor) -> bool:
+def _in_full_float32(x: Tensor) -> bool:
     """Whether products of `x` are computed in full float32 on a CPU.
 
     Eigenvalues of G are squares, so tiny ones would become negative by rounding in bf16 or TF32. Four rounds would amplify the

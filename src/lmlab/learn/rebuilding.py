@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lmlab.learn.run import Run
 
 
-def rebuilt(folder: Path, record: Record, vocab_size: int, tensors: Mapping[str, Tensor]) -> Saved:
+def rebuild_model(folder: Path, record: Record, vocab_size: int, tensors: Mapping[str, Tensor]) -> Saved:
     """Rebuild the trained model from its record and tensors.
 
     Args:

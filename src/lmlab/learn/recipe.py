@@ -83,7 +83,7 @@ def recipe(file: str | Path) -> dict[str, Any]:
     return found
 
 
-def written(record: Record, folder: Path) -> str:
+def recipe_text(record: Record, folder: Path) -> str:
     """Return the text of a recipe that repeats a run: the same model, text and requested budget."""
     asked, corpus = record.training, record.inputs.corpus
     if parts := record.inputs.parts:

@@ -92,7 +92,7 @@ class Training:
     lineage: tuple[Ancestor, ...] = ()  # trainings that its initial weights went through, oldest first
 
     @property
-    def went_on_at(self) -> list[int]:
+    def extension_steps(self) -> list[int]:
         """The steps at which the budget of this run was extended. The learning rate rises again at each."""
         own = [*itertools.takewhile(lambda ancestor: ancestor.run is None, reversed(self.lineage))]
         return [ancestor.steps for ancestor in reversed(own)]
@@ -129,7 +129,7 @@ class Result:
     calibrated: float | None = None  # factor of all logits, fitted on the validation part at the end
 
     @property
-    def on_calibration(self) -> str:
+    def calibration_note(self) -> str:
         """A sentence about the calibration of the logits; empty if they are unchanged."""
         if self.calibrated is None:
             return ""

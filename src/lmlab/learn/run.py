@@ -101,7 +101,7 @@ class Run:
         """The trained model of any task. Its weights are checked against their recorded hash."""
         from safetensors import SafetensorError
 
-        from lmlab.learn.rebuilding import rebuilt
+        from lmlab.learn.rebuilding import rebuild_model
 
         vocab_size = 0 if self.record.inputs.tokenizer is None else self.tokenizer.vocab_size
         try:
@@ -110,7 +110,7 @@ class Run:
             raise Mistake(
                 f"{self.folder}/model.safetensors cannot be read ({error}); train again", code="weights-not-readable"
             ) from None
-        return rebuilt(self.folder, self.record, vocab_size, tensors)
+        return rebuild_model(self.folder, self.record, vocab_size, tensors)
 
     @property
     def model(self) -> LanguageModel:

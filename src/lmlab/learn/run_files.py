@@ -83,7 +83,7 @@ def finish_run(run: Run, model: Saved, config: dict[str, Any], result: Result) -
     )
     run.record = replace(run.record, model=trained, result=result)
     write_atomically(run.folder / "README.md", _readme(run).encode())
-    write_atomically(run.folder / recipe.FILE, recipe.written(run.record, run.folder).encode())
+    write_atomically(run.folder / recipe.FILE, recipe.recipe_text(run.record, run.folder).encode())
     write_record(run)
     run.checkpoint.unlink(missing_ok=True)
     drop_unfinished(run.checkpoint)

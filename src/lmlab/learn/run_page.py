@@ -47,13 +47,13 @@ def run_page(run: Run, figure: str) -> str:
     if result.best_step is not None and not _is_validated(run):
         kept = "those it began with" if result.status in ("diverged", "untrained") else "the last ones"
         caption = f"Training over steps. Nothing was validated, and the weights that are kept are {kept}."
-    if went_on_at := record.training.went_on_at:
-        at = " and ".join(f"{step:,}" for step in went_on_at)
+    if extension_steps := record.training.extension_steps:
+        at = " and ".join(f"{step:,}" for step in extension_steps)
         caption += (
             f" The run went on at step {at}: its learning rate rises again there, and with it the curve for a while."
         )
     parts.append(html.figure(figure, caption))
-    parts.append(html.remark(result.on_calibration and f"{result.on_calibration}."))
+    parts.append(html.remark(result.calibration_note and f"{result.calibration_note}."))
     if samples := run.samples:
         parts.append("<h2>What it wrote as it learned</h2>\n")
         parts.append(html.remark(about_broken(sample["text"] for sample in samples)))
@@ -88,7 +88,7 @@ def notebook_panel(run: Run) -> str:
     if result.training_flops is not None:
         facts["FLOPs"] = short(result.training_flops)
     # counting models have no curve, nor has a run that diverged before its first validation
-    curve = run.metrics and loss_curve(run.metrics, record.model.name, run.unit, record.training.went_on_at)
+    curve = run.metrics and loss_curve(run.metrics, record.model.name, run.unit, record.training.extension_steps)
     said = weights_warning(run) or str(result.undertrained or "")
     return panel(f"{record.model.name}, {run.status}", facts, curve or "", said)
 

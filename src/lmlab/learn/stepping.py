@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lmlab.interface import Learner, Loss
-from lmlab.learn.gradients import forget_gradients, join_rows, nothing_of, sum_over_processes, summed_loss
+from lmlab.learn.gradients import forget_gradients, join_rows, sum_over_processes, summed_loss, zero_loss
 from lmlab.learn.micro_batches import MicroBatch
 from lmlab.learn.optimizer import Optimizer
 from lmlab.learn.world import ALONE, World
@@ -85,7 +85,7 @@ class Steps(ABC):
             The loss of all processes before the step, and the states that the micro-batches of this process carry on.
 
         Raises:
-            CannotRecord: the step cannot be captured. Nothing has changed; continue with `plainer`.
+            CannotRecord: the step cannot be captured. Nothing has changed; continue with `fallback`.
         """
 
     @abstractmethod
@@ -93,10 +93,10 @@ class Steps(ABC):
         """Take a step without effect, so that kernels are selected and captured before training starts.
 
         Raises:
-            CannotRecord: the step cannot be captured; continue with `plainer`.
+            CannotRecord: the step cannot be captured; continue with `fallback`.
         """
 
-    def plainer(self) -> Steps:
+    def fallback(self) -> Steps:
         """Return these steps in eager mode, for models that cannot be captured."""
         return Eager(self.model, self.loss_of, self.optimizer, self.device, self.world)
 
@@ -129,7 +129,7 @@ class Eager(Steps):
         for micro_batch in micro_batches:
             seed_dropout(micro_batch.seed, self.device)
             loss, carry = self.loss_of(self.model, micro_batch.piece, micro_batch.carry)
-            loss = loss if micro_batch.counts else nothing_of(loss)
+            loss = loss if micro_batch.counts else zero_loss(loss)
             (loss.total / count).backward()
             losses.append(loss)
             carries.append(carry)
@@ -203,10 +203,10 @@ class Captured(Steps):
             ended.synchronize()
         return began.elapsed_time(ended) / TIMED_STEPS
 
-    def plainer(self) -> Steps:
+    def fallback(self) -> Steps:
         """Return captured steps without compilation if these are compiled, else eager steps."""
         if not self.compiled:
-            return super().plainer()
+            return super().fallback()
         return Captured(self.model, self.loss_of, self.optimizer, self.device, self.world)
 
     def _record(self, piece: Any, carry: Any) -> _Recording:

@@ -15,7 +15,7 @@ class Sums:
 
     Args:
         device: the device of the losses.
-        known: the mean of the previous sums. `lately` returns it until a new mean has arrived.
+        known: the mean of the previous sums. `recent_mean` returns it until a new mean has arrived.
     """
 
     def __init__(self, device: torch.device, known: float | None = None) -> None:
@@ -36,7 +36,7 @@ class Sums:
         """The mean loss in nats per item. Waits for the device."""
         return float(self.nats) / max(1, self.count)
 
-    def lately(self) -> float | None:
+    def recent_mean(self) -> float | None:
         """Return a recent mean loss without waiting for a GPU, because waiting would leave the GPU idle.
 
         On a GPU, each call starts an asynchronous copy of the sums unless one is in progress. The result is the mean of the

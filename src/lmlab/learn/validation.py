@@ -17,7 +17,7 @@ from lmlab.learn.world import World
 
 
 @dataclass(frozen=True, kw_only=True)
-class Validated:
+class ValidationResult:
     """The result of a validation.
 
     Attributes:
@@ -52,7 +52,7 @@ class Validation:
             return True
         return self.seconds + clock.reserve_s <= MOST_VALIDATING * clock.seconds_here
 
-    def measure_in_time(self, clock: Clock) -> Validated:
+    def measure_in_time(self, clock: Clock) -> ValidationResult:
         """Validate, and reserve the time this took at the end of a budget of seconds, for the last validation."""
         started = clock.seconds
         found = self.measure()
@@ -63,7 +63,7 @@ class Validation:
         return found
 
     @torch.no_grad()
-    def measure(self) -> Validated:
+    def measure(self) -> ValidationResult:
         """Return the mean losses on all validation batches. Sums over batches and processes are divided once."""
         sums, total, world = Sums(self.device), 0.0, self.world
         self.model.eval()
@@ -75,8 +75,10 @@ class Validation:
         parts = [float(sums.parts.get(name, 0.0)) for name in names]
         total, count, *parts = world.sum_numbers(total, sums.count, *parts)
         if not count:
-            return Validated(nats=None, parts={})
-        return Validated(nats=total / count, parts={n: part / count for n, part in zip(names, parts, strict=True)})
+            return ValidationResult(nats=None, parts={})
+        return ValidationResult(
+            nats=total / count, parts={n: part / count for n, part in zip(names, parts, strict=True)}
+        )
 
 
 def _crossed(before: float, after: float, marks: int) -> bool:

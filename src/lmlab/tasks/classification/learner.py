@@ -15,7 +15,7 @@ import numpy as np
 from lmlab.config import Budget, Mistake, TextFacts, make, settings_of
 from lmlab.hardware.choice import Hardware
 from lmlab.interface import Learner
-from lmlab.learn.budget_in_steps import lasts_longer
+from lmlab.learn.budget_in_steps import allows_more_steps
 from lmlab.learn.lineage import initial_weights, lineage_of
 from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Silent
@@ -177,7 +177,7 @@ def _long_enough(
     More epochs would teach the classifier its examples by heart.
     """
     say, enough = request.watch.say, task.enough_steps
-    if not lasts_longer(enough, loop, fresh(), task, hardware):
+    if not allows_more_steps(enough, loop, fresh(), task, hardware):
         return loop, hardware
     say(
         f"{request.model}: {request.budget} is more than it needs ({enough} steps, {enough / task.steps_per_epoch:.0f}"
@@ -186,7 +186,7 @@ def _long_enough(
     shorter = replace(loop, budget=Budget(steps=enough))
     tries = (1 + len(RATES)) * enough
     can_choose = enough < FEW_STEPS and loop.learning_rate is None and task.valid is not None and len(task.valid) > 0
-    if can_choose and lasts_longer(tries, loop, fresh(), task, hardware):
+    if can_choose and allows_more_steps(tries, loop, fresh(), task, hardware):
         rate = _learning_rate(fresh, task, shorter, hardware)
         say(f"{request.model}: in so few steps the learning rate decides; by validation it is {rate:g}")
         shorter = replace(shorter, learning_rate=rate)

@@ -11,7 +11,7 @@ import numpy as np
 
 from lmlab.config import Budget, Mistake, TextFacts
 from lmlab.hardware.choice import Hardware
-from lmlab.learn.budget_in_steps import lasts_longer
+from lmlab.learn.budget_in_steps import allows_more_steps
 from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Silent
 from lmlab.learn.prepare_text import fresh_model
@@ -115,7 +115,7 @@ def prepare(request: TrainingRequest) -> PreparedLearner:
     loop = replace(loop, budget=loop.budget.over(len(task.train)))
     if request.resumed is None:
         fresh = fresh_model(request.model_class, config, words, request.seed)
-        if lasts_longer(task.enough_steps, loop, fresh, task, hardware):
+        if allows_more_steps(task.enough_steps, loop, fresh, task, hardware):
             request.watch.say(f"{request.model}: {request.budget} is more than {EPOCHS} epochs take; it learns these")
             loop = replace(loop, budget=Budget(steps=task.enough_steps))
     return PreparedLearner(
