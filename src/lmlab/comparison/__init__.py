@@ -1,6 +1,6 @@
-"""The main job: every model on one text, inside one budget, ranked by bits per byte.
+"""Comparison of models on one text within one budget, ranked by bits per byte.
 
-Not named `compare`: a package of that name would hide the function `lmlab.compare` once it is imported.
+The package is not named `compare`: a package of that name would hide the function `lmlab.compare` once it is imported.
 """
 
 from lmlab.comparison.compared_entry import ComparedEntry

@@ -1,4 +1,4 @@
-"""What is asked of a comparison, checked and whole."""
+"""The validated request of a comparison."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from lmlab.text.corpus import Corpus
 
 @dataclass(frozen=True, kw_only=True)
 class AskedEntry:
-    """One model under one tokenizer, as it is asked for. name: on the page."""
+    """One requested pair of model and tokenizer.
+
+    name: the name in the report.
+    """
 
     name: str
     model: str
@@ -23,13 +26,16 @@ class AskedEntry:
 
     @property
     def counts(self) -> bool:
-        """Whether it is counted: it takes what time it needs, and comes out the same with every seed."""
+        """Whether the model is fitted by counting: it takes the time it needs, and its seed changes nothing."""
         return kind_of(self.model).way is Way.COUNTS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is asked of a comparison. Exactly one of `budget_s`, for everything, and `each`, for every model, is set."""
+    """The validated request of a comparison.
+
+    Either `budget_s` (seconds for the whole comparison) or `each` (the budget of each trained run) is set, never both.
+    """
 
     corpus: Corpus
     entries: tuple[AskedEntry, ...]
@@ -44,11 +50,11 @@ class Asked:
 
     @property
     def timed(self) -> bool:
-        """Whether a clock decides how long models train and how much is measured."""
+        """Whether a budget of seconds decides how long models train and how much text is scored."""
         return self.each is None or self.each.seconds is not None
 
     def spec(self, entry: AskedEntry, seed: int, budget: Budget) -> EntrySpec:
-        """What is asked of one run."""
+        """Return the specification of one run."""
         return EntrySpec(
             name=entry_name(entry.model, entry.tokenizer, seed),
             model=entry.model,
@@ -62,5 +68,5 @@ class Asked:
         )
 
     def seeds_of(self, entry: AskedEntry) -> tuple[int, ...]:
-        """The seeds an entry is trained with."""
+        """Return the seeds that an entry is trained with: only the first for a count model."""
         return self.seeds[:1] if entry.counts else self.seeds

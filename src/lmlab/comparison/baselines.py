@@ -1,8 +1,8 @@
-"""Baselines: what general compressors make of the test text after seeing the training text, in the same unit as models.
+"""Baselines: the size of the test text under general compressors that have read the training text.
 
-gzip and xz read from left to right, so having read `train` they need size(train + test) - size(train) bytes for `test`; how
-far they can look back is their own limit. zstd takes the training text as a dictionary. bzip2 sorts whole blocks and cannot
-be shown anything beforehand.
+gzip and xz read from left to right. After `train`, they need size(train + test) - size(train) bytes for `test`. Their
+window limits how much of `train` they use. zstd takes the training text as a dictionary. bzip2 sorts whole blocks, so it
+cannot be given any text beforehand.
 """
 
 from __future__ import annotations
@@ -27,9 +27,13 @@ LARGER = 2.0  # times as much must fit, or what was tried stands
 def run_baselines(
     train: bytes, test: bytes, seconds: float = math.inf, *, of_bytes: int | None = None
 ) -> list[Baseline]:
-    """gzip, bzip2, xz and zstd at strong settings, best last; shown as much of the end of `train` as fits into the seconds.
+    """Compress `test` with gzip, bzip2, xz and zstd at strong settings, after as much training text as the time allows.
 
-    of_bytes: of the whole training text, where `train` is only the end of it.
+    Args:
+        train: the training text, or the end of it.
+        test: the text to compress.
+        seconds: the time for all compressors. With a limit, they first read a short end of `train`, then more if it fits.
+        of_bytes: the size of the whole training text, if `train` is only its end.
     """
     of_bytes = len(train) if of_bytes is None else of_bytes
     train, shown = train[-TRAIN_BYTES:], TRIED_BYTES
@@ -83,7 +87,7 @@ def _xz(train: bytes, test: bytes) -> int:
 
 
 def _packed(text: bytes, remembered: int) -> int:
-    """Bytes that xz makes of a text, when it can look back so far."""
+    """Return the number of bytes of a text compressed by xz with a window of at least `remembered` bytes."""
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": max(1 << 20, remembered)}]
     return len(lzma.compress(text, format=lzma.FORMAT_RAW, filters=filters))
 

@@ -1,7 +1,7 @@
-"""Which bytes are measured: how much of the test part there is time for, and how much of a training text compressors see.
+"""Chooses which bytes are scored: how many of the test part, and how many training bytes the compressors read.
 
-How much there is time for follows from the speed of these very models: a sixteenth of every stretch is scored and timed. The
-choice is between a few lengths, each twice the one before, so that one machine mostly measures one text.
+The choice depends on the speed of the compared models: a sixteenth of every stretch is scored and timed. The number of
+bytes is a power of two times the usual number, so that repeated runs on one machine mostly score the same text.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ LONG_S = 0.2  # for that on a GPU: the model seems to be asked for token by toke
 
 @dataclass(frozen=True, kw_only=True)
 class Texts:
-    """The texts that could be measured in a comparison: more or fewer bytes of the test part.
+    """The samples of the test part, by size, that a comparison can score.
 
-    tokenizers, contexts: of the models; they decide how much history is read before each stretch.
+    tokenizers, contexts: of the models; they decide how many context bytes are read before each stretch.
     """
 
     corpus: Corpus
     tokenizers: Sequence[str]
-    contexts: Sequence[int] = ()  # windows, in tokens, that were asked for
+    contexts: Sequence[int] = ()  # requested context windows, in tokens
 
     def choice(self, size: int) -> TextChoice:
-        """About so many bytes, read with history enough for all models."""
+        """Return the choice of about `size` test bytes, with enough context bytes before each stretch for all models."""
         part, history = self.corpus.test, HISTORY_BYTES
         if size < part.bytes:
             window = ContextPolicy.last(max([USUAL_CONTEXT, *self.contexts]))
@@ -46,20 +46,28 @@ class Texts:
         return TextChoice(part="test", bytes=size, history_bytes=history)
 
     def spread(self, size: int) -> Spread:
-        """The bytes of that choice."""
+        """Return the sample of about `size` test bytes."""
         return self.choice(size).spread(self.corpus)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenText:
-    """How many bytes are measured, and the runs that are measured on the CPU, where they are faster."""
+    """The number of bytes to score, and the runs that are scored on the CPU because they are faster there."""
 
     bytes: int
     on_cpu: frozenset[str]
 
 
 def choose_text(texts: Texts, wanted: int, runs: Sequence[Run], device: str, time_s: float) -> ChosenText:
-    """The wanted bytes, or twice, four times, half … as many, as the time allows for these models."""
+    """Choose how many bytes to score: double or halve `wanted` to fit the time that scoring with these models takes.
+
+    Args:
+        texts: the samples to choose from.
+        wanted: the usual number of bytes.
+        runs: the trained runs to be scored.
+        device: the device of the comparison; a model that is faster on the CPU is scored there.
+        time_s: seconds for all that follows training; scoring may take a fixed share of them.
+    """
     allowed_s, trial = SCORING * time_s, _Trial(device)
     chosen = texts.spread(wanted)
     seconds = trial.seconds(chosen, runs)
@@ -78,14 +86,14 @@ def choose_text(texts: Texts, wanted: int, runs: Sequence[Run], device: str, tim
 
 
 class _Trial:
-    """Times scoring, each model where it is faster."""
+    """Times scoring of a text sample by each model, and selects GPU or CPU per model, whichever is faster."""
 
     def __init__(self, device: str) -> None:
         self.device = device
         self.on_cpu: set[str] = set()  # names of folders
 
     def seconds(self, text: Spread, runs: Sequence[Run]) -> float:
-        """What scoring a text with these models will take, about."""
+        """Estimate the seconds that scoring a text takes with these runs together."""
         some, few = _beginnings(text.part, TRIED), _beginnings(text.part, WARMED)
         taken_s = sum(self._fastest_s(run, some, few) for run in runs)
         return taken_s * text.part.bytes / some.bytes
@@ -109,20 +117,20 @@ def _scoring_s(run: Run, device: str, some: Part, few: Part) -> float:
 
 
 def _beginnings(part: Part, share: float) -> Part:
-    """The beginnings of all documents of a part, cut where a word ends: as many rows, all shorter."""
+    """Return the beginning of every document, cut at the end of a word: as many rows as the part has, all shorter."""
     cut = [Document(d.path, d.start, d.start + word_end(d, max(1, int(share * d.size)))) for d in part.documents]
     return Part(part.name, [document for document in cut if document.size])
 
 
 def token_bytes(part: Part, tokenizer: str) -> float:
-    """About the bytes of a token, before there is a tokenizer; pieces of words are taken for words."""
+    """Estimate the bytes per token before the tokenizer is trained; a subword token counts as a word."""
     if tokenizer == "byte":
         return 1.0
     return part.bytes / max(1, part.chars if tokenizer == "char" else part.words)
 
 
 def last_bytes(part: Part, limit: int = 8 << 20) -> bytes:
-    """The last bytes of a part, about `limit` of them."""
+    """Return about the last `limit` bytes of a part."""
     blocks: list[bytes] = []
     for document in reversed(part.documents):
         blocks.append(b"".join(document.blocks())[-limit:])

@@ -1,4 +1,4 @@
-"""A model seen from near: a paragraph token by token, a sample, and pieces of the text that were compressed."""
+"""Detailed examination of one model: a paragraph scored token by token, a sample, and a proof by compression."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ FIRST_PROOF_BYTES, LEAST_PROOF_BYTES, MOST_PROOFS = 150, 60, 100
 
 @dataclass(frozen=True, kw_only=True)
 class CloseLook:
-    """What the page shows of a model beside its number."""
+    """The examination of one model that the report shows beside its bits per byte."""
 
     excerpt: tuple[Token, ...] = ()
-    excerpt_cut: tuple[bool, bool] = (False, False)  # as of an Entry
+    excerpt_cut: tuple[bool, bool] = (False, False)  # whether its first and last lines are cut
     sample: str = ""
     proof: Proof | None = None
-    seconds: float = 0.0  # that it took
+    seconds: float = 0.0  # duration of the examination
 
     @property
     def holds(self) -> bool:
-        """Whether what the scores claim was cashed in, where it can be. An infinite claim cannot be."""
+        """Whether compression reached the size that the scores claim. True if there is no proof or the claim is infinite."""
         return self.proof is None or self.proof.claimed_bits is None or self.proof.holds
 
     def certify(self, result: Result) -> Result:
-        """The result with one check more: that what its scores claim was cashed in."""
+        """Add the check that compression reached the claimed size to the certificate of a result."""
         if self.proof is None or self.proof.claimed_bits is None:
             return result
         check = Check("cashed_in", self.proof.holds, self.proof.sentence)
@@ -64,9 +64,13 @@ class CloseLook:
 def look_at_all(
     stores: Mapping[str, EntryStore], text: Spread, *, seed: int, left_s: float | None
 ) -> Iterator[Callable[[], CloseLook]]:
-    """Close looks at these entries, to be taken one after another, in `left_s` seconds together.
+    """Yield one function per entry that examines the entry when called; call them in order.
 
-    left_s: None: looks are as long as usual, and nothing depends on a clock.
+    Args:
+        stores: the entries, by name.
+        text: the text that was scored.
+        seed: seed of the samples and of the pieces to compress.
+        left_s: seconds for all entries together. None: every examination has its usual length and no clock is read.
     """
     share, until_s = 1.0, None
     if left_s is not None:
@@ -88,9 +92,9 @@ def _timed_look(store: EntryStore, text: Spread, seed: int, share: float, until_
 
 
 def _place_for_steps(model: LanguageModel) -> float:
-    """Put a model where single tokens take least time, and say how long one of them takes there, in seconds.
+    """Move a model to the device where single tokens are fastest, and return the seconds per token there.
 
-    A GPU that is asked for one token at a time mostly waits to be asked: a small model is faster on a CPU.
+    At one token at a time a GPU is mostly idle, so a small model is faster on a CPU.
     """
     here_s = _step_s(model)
     if isinstance(model, Learner) and device_of(model).type != "cpu":
@@ -103,7 +107,7 @@ def _place_for_steps(model: LanguageModel) -> float:
 
 
 def _step_s(model: LanguageModel) -> float:
-    """Seconds of one token at a time."""
+    """Measure the seconds per token if tokens are processed one at a time."""
     with evaluating(model), torch.no_grad():
         _, state = model.begin(1)
         token_11 = torch.zeros(1, 1, dtype=torch.int64, device=device_of(model))
@@ -126,10 +130,15 @@ def look_closely(
     share: float = 1.0,
     until_s: float | None = None,
 ) -> CloseLook:
-    """Read a paragraph, write one, and compress pieces of the text that was measured.
+    """Score a paragraph token by token, generate a sample, and compress pieces of the scored text.
 
-    share: of the usual paragraphs, where time is short. until_s: when to end, by time.perf_counter; until then pieces are
-    compressed. None: as many as usual.
+    Args:
+        model: the model to examine.
+        tokenizer: its tokenizer.
+        result: its result on the scored text.
+        seed: seed of the sample and of the pieces.
+        share: fraction of the usual length of the paragraph and the sample.
+        until_s: end of compression, by time.perf_counter. None: compress the usual number of bytes.
     """
     from lmlab.decode import generate
 
@@ -148,7 +157,12 @@ def look_closely(
 def prove(
     model: LanguageModel, tokenizer: Tokenizer, scored: Scored, seed: int, until_s: float | None = None
 ) -> ProofMade:
-    """Compress and open pieces of a measured text: the usual bytes, or a few, and then as many more as there is time for."""
+    """Compress and decompress pieces of a scored text with the model.
+
+    Args:
+        until_s: end, by time.perf_counter. A short proof comes first, then more pieces while time remains. None: compress
+            the usual number of bytes.
+    """
     from lmlab.compression.proof import can_be_coded, proof
 
     started, left_T = time.perf_counter(), can_be_coded(scored, model.policy)
@@ -169,9 +183,14 @@ def _beginning(part: Part) -> str:
 
 
 def excerpt_bounds(text: bytes, share: float = 1.0) -> tuple[int, int]:
-    """(first byte, end) of a paragraph, after some history: from line to line, or where lines are long from word to word.
+    """Return the byte range of a paragraph that follows some context, cut at line breaks, or at spaces if lines are long.
 
-    share: of the usual length.
+    Args:
+        text: the text that the paragraph is taken from.
+        share: fraction of the usual length.
+
+    Returns:
+        The first byte, and the end (exclusive).
     """
     start = _last_break(text, 0, min(PREFIX_BYTES, max(0, len(text) - EXCERPT_BYTES)))
     size = round(share * EXCERPT_BYTES)
@@ -180,12 +199,12 @@ def excerpt_bounds(text: bytes, share: float = 1.0) -> tuple[int, int]:
 
 
 def _last_break(text: bytes, low: int, high: int) -> int:
-    """Behind the last line break between two places, else behind the last space; 0 where there is neither."""
+    """Return the position after the last line break in a range, else after its last space; 0 if it has neither."""
     return text.rfind(b"\n", low, high) + 1 or text.rfind(b" ", low, high) + 1
 
 
 def line_is_cut(text: bytes, start: int, stop: int) -> tuple[bool, bool]:
-    """Whether the line that a passage begins in began before it, and the one that it ends in goes on after it."""
+    """Return whether the passage begins within a line, and whether it ends within a line."""
     begins = start == 0 or text[start - 1 : start] == b"\n"
     ends = stop >= len(text) or b"\n" in (text[stop - 1 : stop], text[stop : stop + 1])
     return not begins, not ends
@@ -194,7 +213,7 @@ def line_is_cut(text: bytes, start: int, stop: int) -> tuple[bool, bool]:
 def read_closely(
     model: LanguageModel, tokenizer: Tokenizer, scored: Scored, bounds: tuple[int, int]
 ) -> tuple[Token, ...]:
-    """The bytes within `bounds` token by token: text, bits, and what the model would rather have seen."""
+    """Return the tokens within the byte range `bounds`, each with its bits and the likeliest predictions of the model."""
     ids = scored.stream.document(0)
     ends = scored.byte_ends[: len(ids)]
     first = int(np.searchsorted(ends, bounds[0], side="right"))

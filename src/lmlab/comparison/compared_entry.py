@@ -1,4 +1,4 @@
-"""One model under one tokenizer in a comparison, with all its seeds: a view of its records."""
+"""One model under one tokenizer in a comparison: combines the records of its seeds."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from lmlab.models.registry import Way, kind_of
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ComparedEntry:
-    """What became of one model under one tokenizer; with several seeds, its number is the mean of its runs."""
+    """The state and result of one model under one tokenizer, combined over its seeds; its score is their mean."""
 
-    name: str  # on the page: the model, and the tokenizer where several are compared
+    name: str  # in the report: the model, and the tokenizer if several are compared
     model: str
     tokenizer: str
-    stores: tuple[EntryStore, ...]  # one a seed
-    text: Spread  # that it is measured on
+    stores: tuple[EntryStore, ...]  # one per seed
+    text: Spread  # the sample that is scored
     status: Status = "waiting"
     error: str = ""
     rank: int | None = None
-    reused: bool = False  # its training began before this call
+    reused: bool = False  # whether training began before this call
 
     @cached_property
     def trained(self) -> list[TrainedEntry]:
-        """The records of the runs that came to the end of their budget."""
+        """The training records of the seeds whose training is complete."""
         return [found for store in self.stores if (found := store.trained) is not None]
 
     @cached_property
     def measured(self) -> list[MeasuredEntry]:
-        """The records of results on this text, one a seed."""
+        """The score records on this text, at most one per seed."""
         found = [store.measured for store in self.stores]
         return [one for one in found if one is not None and one.read_sha256 == self.text.part.sha256]
 
@@ -50,7 +50,7 @@ class ComparedEntry:
 
     @property
     def recorded_status(self) -> Status:
-        """What its records say, where nothing of it is under way."""
+        """The status that the records show, if no work on the entry is in progress."""
         if self.error:
             return "failed"
         if self.is_measured:
@@ -62,60 +62,60 @@ class ComparedEntry:
 
     @cached_property
     def runs(self) -> list[Run]:
-        """The trained runs, one a seed."""
+        """The trained runs, one per seed."""
         return [store.run for store in self.stores if store.trained is not None]
 
     @property
     def run(self) -> Run | None:
-        """The run of its first seed, which stands for it where one must: its sample, its curve, its certificate."""
+        """The run of the first trained seed, whose sample, curve and certificate represent the entry."""
         return self.runs[0] if self.runs else None
 
     @cached_property
     def seed_results(self) -> list[Result]:
-        """The result of every seed; none where one of them is missing."""
+        """The result of every seed; empty if one of them is missing."""
         whole = len(self.measured) == len(self.stores)  # one that failed in a close look has a number all the same
         return [store.result(self.text) for store in self.stores] if whole else []
 
     @cached_property
     def look(self) -> CloseLook:
-        """The close look at its first seed; an empty one where there is none yet."""
+        """The examination of the first seed; an empty one if there is none yet."""
         return (self.stores[0].look if self.measured else None) or CloseLook()
 
     @cached_property
     def result(self) -> Result | None:
-        """The mean of its results. A claim that the close look found too good takes its certificate away."""
+        """The mean result over seeds. It is not certified if compression failed to reach the claimed size."""
         return self.look.certify(mean_result(self.seed_results)) if self.seed_results else None
 
     @property
     def scored(self) -> Scored:
-        """The scores that its result was computed from."""
+        """The scores from which the result was computed."""
         assert self.result is not None, "only an entry with a result has scores"
         return self.result.scored
 
     @property
     def learned(self) -> bool:
-        """Whether it was trained from a random start, so that another seed would have made another model."""
+        """Whether the model was trained from a random initialization, so that the seed changes its result."""
         return self.run is not None and kind_of(self.model).way is Way.LEARNS
 
     @property
     def seconds(self) -> float:
-        """Seconds of training, measuring and looking closely, over all seeds."""
+        """Seconds of training, scoring and examination, over all seeds."""
         return sum(one.seconds for one in self.trained) + sum(one.seconds for one in self.measured) + self.look.seconds
 
     @property
     def peak_memory_bytes(self) -> int:
-        """The most that a process held meanwhile; 0: not known."""
+        """Peak memory of a process in training or scoring, in bytes; 0: unknown."""
         held = [one.peak_memory_bytes for one in self.trained] + [one.peak_memory_bytes for one in self.measured]
         return max(held, default=0)
 
     @property
     def message(self) -> str:
-        """How the training of its last seed ended."""
+        """The message at the end of training of the last seed."""
         return self.trained[-1].message if self.trained else ""
 
 
 def mean_result(results: Sequence[Result]) -> Result:
-    """Several seeds of one model as one result: the mean of their bits, and the first certificate that fails, if any."""
+    """Combine the results of several seeds: the mean of their nats, and the first certificate that fails, if any."""
     if len(results) == 1:
         return results[0]
     scores = [r.scored for r in results]

@@ -1,4 +1,4 @@
-"""The records of a whole comparison, and what is under way in this call."""
+"""The records of a whole comparison, and the progress of this call."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ OVERLAP, BASELINES, MIXES = "overlap.json", "baselines.json", "mixes"
 class ComparisonRecords:
     """The records of one comparison.
 
-    runs: by name, each model and seed that is asked for. errors: of runs that failed in this call, which no record keeps.
-    live: what is under way, with the share that is done and the best validation. unmixed: tokenizers whose models this call
-    could not mix, and why.
+    Attributes:
+        runs: the entry and the seed of each run, by the name of the run.
+        errors: by run, the error of this call; errors are not saved.
+        live: by run in progress, its status, the fraction done and the best validation bits per byte.
+        unmixed: by tokenizer, why this call could not mix its models.
     """
 
     def __init__(self, asked: Asked, folder: ComparisonFolder) -> None:
@@ -53,7 +55,12 @@ class ComparisonRecords:
         )
 
     def state(self, *, hurry: bool, time_planned: bool) -> State:
-        """How far everything is, for `schedule`."""
+        """Return the state of the comparison, the input of `schedule.next_step`.
+
+        Args:
+            hurry: training was stopped; only what is trained is scored.
+            time_planned: the training time has been divided.
+        """
         failed = {self.runs[name][0] for name in self.errors}
         if hurry:  # a model with several seeds has a number only when all of them are trained
             failed |= {compared for name, (compared, _) in self.runs.items() if self.stores[name].trained is None}
@@ -78,9 +85,13 @@ class ComparisonRecords:
         )
 
     def take_over(self) -> list[str]:
-        """Take over runs that were trained in this folder without records; a Mistake if they have other settings.
+        """Write the records of runs that were trained in this folder and lack them.
 
-        Returns: the names of the models that need no training any more.
+        Returns:
+            The names of the models whose training is complete.
+
+        Raises:
+            Mistake: a run has other settings than requested.
         """
         again = []
         for name in self.reused:
@@ -101,7 +112,7 @@ class ComparisonRecords:
         return list(dict.fromkeys(again))
 
     def _refuse_other_settings(self, store: EntryStore, asked: EntrySpec) -> None:
-        """A Mistake where a run in the folder has other settings than those that are asked for."""
+        """Raise a Mistake if a run in the folder has other settings than requested."""
         run, before = store.run, store.spec
         learning = run.record.training.learning
         had = {**run.record.model.config, **learning}
@@ -119,27 +130,30 @@ class ComparisonRecords:
 
     @property
     def overlap(self) -> OverlapFound | None:
-        """What the parts of the corpus share; None: nobody looked."""
+        """The overlap between the parts of the corpus; None: not computed yet."""
         return read_record(self.folder.path / OVERLAP, OverlapFound)
 
     @property
     def baselines(self) -> tuple[Baseline, ...] | None:
-        """What compressors made of this text; None: they did not run."""
+        """The results of the compressors on this text; None: they have not run."""
         found = read_record(self.folder.path / BASELINES, BaselinesFound)
         return found.baselines if found is not None and found.text == self.text.counted().sha256 else None
 
     def mix_file(self, tokenizer: str) -> Path:
-        """Where the mix of a tokenizer is recorded."""
+        """Return the path of the record of a tokenizer's mix."""
         return self.folder.path / MIXES / f"{tokenizer.replace(':', '')}.json"
 
     def mix_record(self, tokenizer: str) -> MixRecord | None:
-        """The record of mixing the entries that can be mixed now."""
+        """Return the record of the mix, if it was made of the entries that can be mixed now, on this text."""
         found = read_record(self.mix_file(tokenizer), MixRecord)
         now = MixRecord(of=weights_of(self.mixable(tokenizer)), text=self.text.part.sha256)
         return found if found is not None and (found.of, found.text) == (now.of, now.text) else None
 
     def mixable(self, tokenizer: str) -> list[ComparedEntry]:
-        """The certified entries of a tokenizer that were measured where it was asked for, as all parts of a mix must be."""
+        """Return the certified entries of a tokenizer that were scored on the requested device.
+
+        All parts of a mix must run on one device, so entries that were moved to the CPU are left out.
+        """
         found = [self.entry(compared) for compared in self.asked.entries if compared.tokenizer == tokenizer]
         return [
             entry
@@ -153,17 +167,17 @@ class ComparisonRecords:
 
     @property
     def choice(self) -> TextChoice:
-        """What is measured: what was chosen, or until then as much as suits the budget."""
+        """The choice of text to score; before it is made, the size that fits the budget."""
         return self.texts.choice(self.folder.plan.test_bytes or time_shares.test_bytes(self.budget_s or 0.0))
 
     @property
     def text(self) -> Spread:
-        """The bytes that are measured."""
+        """The sample of the test part that is scored."""
         return self.shared.text(self.choice)
 
     @property
     def budget_s(self) -> float | None:
-        """Seconds for everything; None where models have budgets in steps or tokens."""
+        """Seconds for the whole comparison; None if each model has a budget in steps or tokens."""
         if not self.asked.timed:
             return None
         if self.asked.each is None:
@@ -171,7 +185,11 @@ class ComparisonRecords:
         return self.folder.plan.budget_s or time_shares.each_budget_s(self.asked.each, self.turns(only_missing=False))
 
     def turns(self, *, only_missing: bool) -> list[Turn]:
-        """The runs of models that learn: all of them, or those that did not come to their end."""
+        """Return the training turns of the runs that learn.
+
+        Args:
+            only_missing: leave out runs that are trained or failed.
+        """
         return [
             Turn(share=self.asked.shares.get(compared.model, 1.0), runs=1)
             for name, (compared, _) in self.runs.items()
@@ -179,7 +197,7 @@ class ComparisonRecords:
         ]
 
     def entry(self, compared: AskedEntry) -> ComparedEntry:
-        """The view of one model's records."""
+        """Return one model's combined records over all its seeds, as a `ComparedEntry`."""
         names = [name for name, (other, _) in self.runs.items() if other == compared]
         entry = ComparedEntry(
             name=compared.name,
@@ -198,7 +216,7 @@ class ComparisonRecords:
         return measured is not None and measured.read_sha256 == self.text.part.sha256
 
     def progress(self, compared: AskedEntry) -> EntryProgress:
-        """How far one model is, for who looks on."""
+        """Return the progress of one model, for display."""
         entry = self.entry(compared)
         names = [name for name, (other, _) in self.runs.items() if other == compared]
         fraction, valid = next((self.live[name][1:] for name in names if name in self.live), (0.0, None))
@@ -214,5 +232,5 @@ class ComparisonRecords:
 
 
 def weights_of(entries: Sequence[ComparedEntry]) -> dict[str, str]:
-    """The hash of the weights of each entry's first seed."""
+    """Return the hash of the weights of each entry's first seed, by entry name."""
     return {entry.name: entry.measured[0].weights_sha256 for entry in entries}

@@ -1,4 +1,4 @@
-"""Where two models differ most: passages of a measured text, all of it, a block at a time."""
+"""Finds the passages of a scored text where two models differ most, one block of the text at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ AROUND_BYTES = PASSAGE_BYTES + WORD_REACH + 1  # of a block, that belong to a pa
 
 @dataclass(frozen=True, kw_only=True)
 class _Block:
-    """Bytes `low` to `high` of a part, in which passages begin; and some on each side, which `text` holds too from `start`."""
+    """One block of a part: passages may begin at bytes `low` to `high`.
+
+    `text` begins at byte `start` and includes some bytes on each side of the block, since passages may reach beyond it.
+    """
 
     low: int
     high: int
@@ -37,7 +40,7 @@ class _Block:
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
-    """A passage, what is saved in it, and what of it must not be in another one that is like it."""
+    """A passage, the bits saved in it, and its core, by which similar passages are recognized."""
 
     passage: Passage
     gain: float
@@ -50,9 +53,10 @@ class _Found:
 
 
 def differing_passages(a: Scored, b: Scored, count: int = 3) -> tuple[Passage, ...]:
-    """The passages in which `a` saves most bits over `b`, no two alike, with the bits each needed.
+    """Return up to `count` passages in which `a` needs fewest bits compared with `b`, best first.
 
-    They share no more than the word that one ends with and the other begins with. Each lies in one document, in what counts.
+    No two passages are alike, and two share at most a word at their ends. Each lies within one document and within the
+    scored bytes.
     """
     starts_U, stops_U = _stretches(a)
     candidates: list[_Found] = []  # the best of a block are all that may be among the best of the text
@@ -99,12 +103,12 @@ def _in_block(
 
 
 def _is_like(one: _Found, found: list[_Found]) -> bool:
-    """A text may repeat itself."""
+    """Return whether a passage found earlier contains the core of this one, because the text repeats itself."""
     return any(one.core in old.passage.text.encode() for old in found)
 
 
 def _blocks(part: Part) -> Iterator[_Block]:
-    """All of a part, in order."""
+    """Yield all blocks of a part, in order."""
     held, start = bytearray(), 0  # what was read and may be needed, and where that begins
     pieces = part.pieces()
     for low in range(0, part.bytes, BLOCK_BYTES):
@@ -117,7 +121,7 @@ def _blocks(part: Part) -> Iterator[_Block]:
 
 
 def _stretches(scored: Scored) -> tuple[np.ndarray, np.ndarray]:
-    """(starts, stops), in bytes, of what counts of the text: each in one document, and unbroken."""
+    """Return the starts and stops, in bytes, of the contiguous scored ranges, each within one document."""
     if scored.counted is None:
         stops_U = np.cumsum([document.size for document in scored.part.documents])
         starts_U, document_U = np.append(0, stops_U[:-1]), np.arange(len(stops_U))
@@ -128,7 +132,10 @@ def _stretches(scored: Scored) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _gains(saved_T: np.ndarray, block: _Block, starts_U: np.ndarray, stops_U: np.ndarray) -> np.ndarray:
-    """Bits that are saved in the passage that begins at each byte; where none can, or they are infinite, -inf."""
+    """Return the bits saved in the passage that begins at each byte.
+
+    The value is -inf where no passage may begin, or where the saved bits are infinite.
+    """
     finite_T = np.isfinite(saved_T)
     sums, holes = (np.append(0.0, np.cumsum(values)) for values in (np.where(finite_T, saved_T, 0.0), ~finite_T))
     gain = np.full(len(saved_T), -np.inf)
@@ -143,7 +150,7 @@ def _gains(saved_T: np.ndarray, block: _Block, starts_U: np.ndarray, stops_U: np
 
 
 def _bits_of_bytes(scored: Scored, block: _Block) -> np.ndarray:
-    """Bits of each byte of a block: a token's bits are spread evenly over its bytes."""
+    """Return the bits of each byte of a block: the bits of a token are divided evenly among its bytes."""
     first = int(np.searchsorted(scored.byte_ends, block.start, side="right"))
     last = int(np.searchsorted(scored.byte_ends, block.stop, side="left"))
     begin = int(scored.byte_ends[first - 1]) if first else 0
@@ -154,7 +161,7 @@ def _bits_of_bytes(scored: Scored, block: _Block) -> np.ndarray:
 
 
 def _outward(text: bytes, place: int, step: Literal[-1, 1]) -> int:
-    """The nearest place between two words, in the direction of the step; where none is near, between two characters."""
+    """Return the nearest word boundary in the direction of `step`; if none is near, the nearest character boundary."""
     near = [p for p in range(place, place + step * (WORD_REACH + 1), step) if 0 <= p <= len(text)]
     for is_between in (_between_words, _between_characters):
         for found in near:

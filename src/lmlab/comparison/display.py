@@ -1,4 +1,4 @@
-"""Who looks on while a comparison runs."""
+"""Progress displays of a running comparison."""
 
 from __future__ import annotations
 
@@ -16,34 +16,40 @@ DONE: tuple[Status, ...] = ("ranked", "unranked", "failed")
 
 @dataclass(frozen=True, kw_only=True)
 class EntryProgress:
-    """How far one entry is."""
+    """The progress of one entry of a comparison, for display."""
 
     name: str
     status: Status
-    seconds: float = 0.0  # spent on it so far
-    bits_per_byte: float | None = None  # of its result
-    fraction: float = 0.0  # of its training
-    valid_bits_per_byte: float | None = None  # the best so far while it trains
+    seconds: float = 0.0  # used so far
+    bits_per_byte: float | None = None  # of the final result
+    fraction: float = 0.0  # of training that is done
+    valid_bits_per_byte: float | None = None  # best so far in training
 
 
 class Display(Protocol):
-    """Who looks on while the comparison runs."""
+    """Interface of a progress display for a running comparison."""
 
     def show(self, entries: Sequence[EntryProgress], left_s: float | None, doing: str) -> None:
-        """Called whenever something changed, at most a few times a second. left_s: None: the budget is no time."""
+        """Show the progress of all entries; called after each change, at most a few times a second.
+
+        Args:
+            entries: the progress of each entry.
+            left_s: seconds left of the budget; None: the budget is not in seconds.
+            doing: the current step.
+        """
 
     def say(self, line: str) -> None:
-        """A line of its own."""
+        """Print a separate line."""
 
 
 class Lines:
-    """Says on stderr which models are done."""
+    """A display that prints on stderr which models are trained and which are scored."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     def show(self, entries: Sequence[EntryProgress], left_s: float | None, doing: str) -> None:
-        """A line for every model that has come to its end since."""
+        """Print a line for every entry that is newly trained or done."""
         for entry in entries:
             if entry.status == "measuring":  # once more, on other bytes: its number will be another
                 self._told.discard(entry.name)
@@ -56,31 +62,31 @@ class Lines:
                 self.say(f"{entry.name}: {bits} ({entry.seconds:.0f} s)")
 
     def say(self, line: str) -> None:
-        """A line of its own."""
+        """Print a separate line on stderr."""
         print(line, file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
 class TrainingWatch:
-    """Passes the progress of one training on: the share of its budget that is used, and the best validation so far."""
+    """Reports the progress of one run: the fraction of its budget that is used, and its best validation so far."""
 
     told: Callable[[float, float | None], None]
 
     def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
-        """Tell how far training is."""
+        """Report the progress of training."""
         self.told(min(1.0, clock.fraction), valid)
 
     def say(self, line: str) -> None:
-        """Nothing: how a training ended stands in the record of its run."""
+        """Do nothing: the record of the run holds how its training ended."""
 
 
 class BudgetClock:
-    """Counts the seconds that a comparison has used, those of earlier calls included."""
+    """Counts the seconds that a comparison has used, including those of earlier calls."""
 
     def __init__(self, before_s: float) -> None:
         self._before_s, self._began = before_s, time.perf_counter()
 
     @property
     def used_s(self) -> float:
-        """Seconds so far."""
+        """Seconds used so far."""
         return self._before_s + time.perf_counter() - self._began

@@ -1,7 +1,7 @@
-"""The records of an entry: what is asked of one run, what was trained, what was measured.
+"""The records of one run of a comparison or sweep: its specification, its training and its score.
 
-Each is a frozen record and one JSON file, written when it exists. A comparison and a sweep are sets of `EntrySpec`; what is
-left to do follows from which records are on disk.
+Each record is a frozen dataclass in one JSON file, written when its step is complete. The work that remains follows from
+the records on disk.
 """
 
 from __future__ import annotations
@@ -17,22 +17,25 @@ from lmlab.text.corpus import Corpus
 
 @dataclass(frozen=True, kw_only=True)
 class TextChoice:
-    """Which bytes of a corpus are measured: about `bytes` of a part, spread over it."""
+    """A choice of corpus bytes to score: about `bytes` bytes, spread over one part."""
 
     part: str
     bytes: int
-    history_bytes: int  # read before each stretch; they are not counted
+    history_bytes: int  # context before each stretch, not scored
 
     def spread(self, corpus: Corpus) -> Spread:
-        """The bytes themselves."""
+        """Return the chosen sample of a corpus."""
         return spread(corpus.parts[self.part], self.bytes, history_bytes=self.history_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EntrySpec:
-    """What is asked of one run. Its size and its schedule are for the whole budget, however often it is stopped."""
+    """The specification of one run.
 
-    name: str  # of its folder
+    The budget is that of the whole run, however often the run is interrupted. Model size and schedule are chosen for it.
+    """
+
+    name: str  # of the run folder
     model: str
     tokenizer: str
     text: dict[str, str]  # the hash of each part of the corpus
@@ -45,46 +48,46 @@ class EntrySpec:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedEntry:
-    """A run that came to the end of its budget. Everything else about it stands in the run's own record."""
+    """The record of a run whose training is complete; the run's own record holds the details."""
 
     status: str
     weights_sha256: str
-    seconds: float  # in all: to get ready, to train and to save
-    peak_memory_bytes: int = 0  # of the whole process; 0: not known
-    message: str = ""  # how its training ended
+    seconds: float  # of preparation, training and saving
+    peak_memory_bytes: int = 0  # of the whole process; 0: unknown
+    message: str = ""  # at the end of training
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredEntry:
-    """The result of a trained entry on one text."""
+    """The result of a trained run on one text."""
 
-    weights_sha256: str  # of what was measured
+    weights_sha256: str  # of the scored model
     text: TextChoice
-    read_sha256: str  # of the bytes that were read, history included
+    read_sha256: str  # of the bytes read, context included
     result: Score
     seconds: float
     peak_memory_bytes: int = 0
-    scores_sha256: str = ""  # of the file with the nats of every token; empty: they are not kept
-    on_cpu: bool = False  # because it is faster there than on the device that was asked for
-    validated: bool = False  # whether the validation part was measured too
-    valid_bits_per_byte: float | None = None  # None, where it was: infinite
+    scores_sha256: str = ""  # of the file of nats per token; empty: not saved
+    on_cpu: bool = False  # scored on the CPU, which is faster than the requested device
+    validated: bool = False  # whether the validation part was scored too
+    valid_bits_per_byte: float | None = None  # None although validated: infinite
 
     @property
     def bits_per_byte(self) -> float:
-        """Of the text; infinite where the model holds some of it impossible."""
+        """Bits per byte of the text; infinite if the model gives some of it probability zero."""
         return _or_infinite(self.result.bits_per_byte)
 
     @property
     def token_perplexity(self) -> float:
-        """Per token, spelling included."""
+        """Perplexity per token, including the cost of spelling unknown words."""
         return _or_infinite(self.result.document["perplexity"]["token"])
 
     @property
     def validation(self) -> float | None:
-        """Bits per byte of the validation part; None: it was not measured."""
+        """Bits per byte of the validation part; None: not scored."""
         return _or_infinite(self.valid_bits_per_byte) if self.validated else None
 
 
 def _or_infinite(number: float | None) -> float:
-    """JSON has null for a number that is infinite."""
+    """Return a number read from JSON, where null stands for infinity."""
     return math.inf if number is None else number

@@ -1,4 +1,4 @@
-"""The records of one entry on disk, beside the run that they are about."""
+"""Stores on disk the records of one compared run (one model, tokenizer and seed), in their folder next to its run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class EntryStore:
-    """Reads and writes the records of one entry. records: their folder; run_folder: that of its run.
+    """Reads and writes the records of one run.
 
-    What is read is kept in memory, so that a model that was trained here need not be read from disk to be measured.
+    Records stay in memory after reading, so a model that was trained in this process need not be loaded again to be scored.
+
+    Attributes:
+        records: the folder of the records.
+        run_folder: the folder of the run.
     """
 
     records: Path
@@ -35,26 +39,26 @@ class EntryStore:
 
     @property
     def has_run(self) -> bool:
-        """Whether training began: a run is in its folder."""
+        """Whether training has begun: the run folder holds a run."""
         return record_file(self.run_folder) is not None
 
     @cached_property
     def run(self) -> Run:
-        """The run, as it was when this was first asked."""
+        """The run, loaded at first access."""
         return load_run(self.run_folder)
 
     def keep_run(self, run: Run) -> None:
-        """Take this run, whose model is in memory, in the place of the one on disk."""
+        """Keep this run, whose model is in memory, instead of loading it from disk."""
         self.__dict__["run"] = run
 
     @property
     def spec(self) -> EntrySpec | None:
-        """What was asked; None: nothing has begun."""
+        """The specification of the run; None: no work has begun."""
         return self._read(SPEC, EntrySpec)
 
     @property
     def trained(self) -> TrainedEntry | None:
-        """What was trained; None: it has not come to its end, or the run was trained for longer since."""
+        """The training record; None: training is not complete, or the run has since been trained further."""
         found = self._read(TRAINED, TrainedEntry)
         if found is None or not self.has_run:
             return found  # a run on another machine left its records alone
@@ -62,7 +66,7 @@ class EntryStore:
 
     @property
     def measured(self) -> MeasuredEntry | None:
-        """What was measured of these weights, on whatever text; None: nothing, or its scores are gone."""
+        """The score record of these weights, on any text; None: there is none, or its file of scores is missing."""
         trained, found = self.trained, self._read(MEASURED, MeasuredEntry)
         if trained is None or found is None or found.weights_sha256 != trained.weights_sha256:
             return None
@@ -70,11 +74,11 @@ class EntryStore:
 
     @property
     def look(self) -> CloseLook | None:
-        """The close look at the text that was measured."""
+        """The examination on the scored text; None: not examined yet."""
         return None if self.measured is None else self._read(LOOK, CloseLook)
 
     def result(self, chosen: Spread) -> Result:
-        """The result of what was measured, on the text that it was measured on."""
+        """Return the result on the text that was scored, made from the saved scores."""
         measured = self.measured
         assert measured is not None, "only a measured entry has a result"
         if SCORES not in self._in_memory:
@@ -83,33 +87,33 @@ class EntryStore:
         return result
 
     def write_spec(self, spec: EntrySpec) -> None:
-        """Write what is asked, before anything of it is done."""
+        """Write the specification, before any work begins."""
         self._write(SPEC, spec)
 
     def write_trained(self, trained: TrainedEntry) -> None:
-        """Write that training came to its end."""
+        """Write the record of complete training."""
         self._write(TRAINED, trained)
 
     def write_measured(self, measured: MeasuredEntry) -> None:
-        """Write a result; a close look at another one goes first."""
+        """Write a score record, after deleting the examination of any earlier one."""
         self._drop(LOOK)
         self._write(MEASURED, measured)
 
     def write_result(self, result: Result) -> str:
-        """Write the scores of a result, and return the hash of their file. The record of the result is written after them."""
+        """Write the scores of a result, and return the SHA-256 of their file. The score record must be written afterwards."""
         self._drop(MEASURED)  # it would name a file that is no more
         sha256 = write_scores(self.records / SCORES, result.scored)
         self._in_memory[SCORES] = result
         return sha256
 
     def write_look(self, look: CloseLook, *, keep: bool = True) -> None:
-        """Write what a close look showed. keep: False: it is not as long as it should be, and is only kept in memory."""
+        """Write an examination. keep: False keeps it only in memory, because it is shorter than usual."""
         if keep:
             write_record(self.records / LOOK, look)
         self._in_memory[LOOK] = look
 
     def take(self, trained: TrainedEntry | None, measured: MeasuredEntry | None) -> None:
-        """Take in what another process made; its records are written here where it had other disks."""
+        """Accept the records of another process, and write those that are missing on this disk."""
         self.__dict__.pop("run", None)
         self._in_memory.clear()
         if trained is not None and self.trained is None:
@@ -140,12 +144,19 @@ class EntryStore:
 
 
 def write_record(path: Path, record: Any) -> None:
-    """Write a record as JSON, whole or not at all."""
+    """Write a record as JSON, atomically."""
     write_atomically(path, json.dumps(to_json(record), indent=1, allow_nan=False).encode())
 
 
 def read_record(path: Path, kind: type[T]) -> T | None:
-    """A record from its file; None: there is no file. A Mistake where the file is damaged."""
+    """Read a record from its file.
+
+    Returns:
+        The record; None if there is no file.
+
+    Raises:
+        Mistake: the file is damaged.
+    """
     try:
         return from_json(kind, json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What is known of a run, handed to measuring: its tokenizer, what it was trained on, and its settings."""
+"""Evaluates a run with its tokenizer, its training text and its settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def evaluate_run(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Bits per byte of a text under a run's model, wherever that is; see `lmlab.measure.evaluate`."""
+    """Evaluate a run's model, in this or another process, in bits per byte of a text; see `lmlab.measure.evaluate`."""
     return evaluate(
         model,
         run.tokenizer,

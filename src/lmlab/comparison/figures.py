@@ -1,4 +1,4 @@
-"""The figures of a comparison: the ranking, the loss curves, and what each model cost."""
+"""The figures of a comparison: the ranking, the loss curves, and the cost of each model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_LETTERS = 36  # of a name: of a longer one the end is shown, where a class 
 
 @dataclass(frozen=True, kw_only=True)
 class Dot:
-    """A model of the ranking, or (without a series) a yardstick. series: which colour it has."""
+    """A model in the ranking chart, or a compressor baseline if `series` is None. series: index of its colour."""
 
     name: str
     bits_per_byte: float
@@ -44,13 +44,13 @@ class Curve:
 
     @property
     def lowest(self) -> float:
-        """Its best bits per byte."""
+        """Lowest validation bits per byte of the curve."""
         return min(point.bits_per_byte for point in self.points)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a model reached, and what it took; None or 0 where that is not known."""
+    """The bits per byte and the cost of one model; None or 0 where a cost is unknown."""
 
     name: str
     series: int
@@ -61,10 +61,10 @@ class Cost:
 
 
 def ranking(dots: Sequence[Dot], entropy: float | None) -> str:
-    """Bits per byte as dots with intervals, best on top; yardsticks hollow; the exact entropy, if known, as a line.
+    """Draw bits per byte as dots with intervals, best on top, as SVG.
 
-    What is far worse than the best stands at the edge with its number: drawn to scale, it would squeeze the differences
-    that matter.
+    Compressor baselines are hollow dots; the exact entropy, if known, is a line. Models far worse than the best stand at the
+    edge with their number. Drawn to scale, they would compress the differences between the others.
     """
     best = min(dot.bits_per_byte for dot in dots)
     far = max(FAR * best, best + LEAST_SPAN)  # of next to nothing, or of 0, no multiple is far
@@ -100,10 +100,10 @@ def ranking(dots: Sequence[Dot], entropy: float | None) -> str:
 
 
 def curves(learned: Sequence[Curve], level: Sequence[Dot]) -> str:
-    """Validation bits per byte over training seconds; count models, which need no time to speak of, as level lines.
+    """Draw validation bits per byte over training seconds, as SVG; count models are horizontal lines.
 
-    A curve that never comes within CURVE_SPAN of the best is neither drawn nor named. Where there are more models than
-    colours, a colour's second curve is dotted.
+    A curve that never comes within CURVE_SPAN of the best is left out. If there are more models than colours, the second curve
+    of a colour is dotted.
     """
     lowest = min([curve.lowest for curve in learned] + [dot.bits_per_byte for dot in level])
     top = lowest + CURVE_SPAN
@@ -131,7 +131,7 @@ def curves(learned: Sequence[Curve], level: Sequence[Dot]) -> str:
 
 
 def drawing_s() -> float:
-    """Seconds that drawing one figure takes here and now; the first one of a process takes longest."""
+    """Measure the seconds to draw one figure; the first one in a process takes longest."""
     started = time.perf_counter()
     costs(
         [
@@ -143,7 +143,7 @@ def drawing_s() -> float:
 
 
 def costs(found: Sequence[Cost]) -> list[str]:
-    """Bits per byte against parameters, training operations and seconds: a figure each; logarithmic costs."""
+    """Draw bits per byte against parameters, training FLOPs and seconds, one figure each, with logarithmic costs."""
     panels = {
         "parameters": [(cost, float(cost.parameters)) for cost in found],
         "training FLOPs": [(cost, cost.flops or 0.0) for cost in found],
@@ -158,7 +158,7 @@ def _short(name: str) -> str:
 
 
 def _if_usual(margins: Box, shown: Sequence[Dot | Cost]) -> Box | None:
-    """The margins, where names and numbers are such that they are enough; else they have to be found."""
+    """Return the margins if they suffice for these names and numbers; None if they must be computed."""
     bits = [one.bits_per_byte for one in shown]
     apart = len(set(bits)) == 1 or max(bits) - min(bits) >= LEAST_APART
     usual = apart and min(bits) >= LEAST_NUMBER and max(len(one.name) for one in shown) <= LONGEST_NAME
@@ -184,7 +184,7 @@ def _cost(points: Sequence[tuple[Cost, float]], label: str) -> str:
 
 
 def _worth_most_first(points: Sequence[tuple[Cost, float]]) -> list[tuple[Cost, float]]:
-    """Those that nothing cheaper is as good as, then the others, the best of them first."""
+    """Sort points for labelling: those on the Pareto front of cost and bits per byte first, each group by bits per byte."""
     unbeaten, lowest = list[tuple[Cost, float]](), math.inf
     for point in sorted(points, key=lambda point: (point[1], point[0].bits_per_byte)):
         if point[0].bits_per_byte < lowest:

@@ -1,4 +1,4 @@
-"""What a comparison found: frozen records, and JSON at the edge. The page and the terminal are made from these alone."""
+"""The findings of a comparison as frozen records. The report and the terminal output are made from these records alone."""
 
 from __future__ import annotations
 
@@ -19,25 +19,30 @@ class TextPart:
 
     bytes: int
     sha256: str
-    documents: int = 0  # older comparisons do not say
+    documents: int = 0  # 0 or empty: the file does not say
 
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """The corpus. overlap: what its parts share, in sentences of `lmlab.text.shared_substrings`; shared: how much of each."""
+    """The corpus of a comparison.
+
+    Attributes:
+        overlap: sentences about the overlap of the parts, by `lmlab.text.shared_substrings`.
+        shared: the share of each held-out part that also occurs in the training part.
+    """
 
     name: str
     documents: int
     parts: dict[str, TextPart]
     entropy_bits_per_byte: float | None
     overlap: tuple[str, ...]
-    shared: dict[str, float] = field(default_factory=dict)  # older comparisons do not say
+    shared: dict[str, float] = field(default_factory=dict)  # 0 or empty: the file does not say
     division: str = ""  # how the parts were divided, in a sentence; older comparisons do not say
 
 
 @dataclass(frozen=True, kw_only=True)
 class OverlapFound:
-    """What the held-out parts share with the training part: in sentences, and how much of each."""
+    """The overlap of the held-out parts with the training part: as sentences, and as a share of each part."""
 
     sentences: tuple[str, ...]
     shared: dict[str, float]
@@ -45,7 +50,7 @@ class OverlapFound:
 
 @dataclass(frozen=True, kw_only=True)
 class BaselinesFound:
-    """What general compressors made of a text, which is named by its hash."""
+    """The results of general compressors on a text. text: the SHA-256 of the text."""
 
     text: str
     baselines: tuple[Baseline, ...]
@@ -53,7 +58,7 @@ class BaselinesFound:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The bytes that all models were measured on, `of` so many in the test part; see `lmlab.measure.Spread`."""
+    """The bytes that all models were scored on, out of `of` bytes of the test part; see `lmlab.measure.Spread`."""
 
     bytes: int
     of: int
@@ -67,17 +72,20 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """One token of the paragraph that is read closely. Names are short because the file holds thousands of them."""
+    """One token of the paragraph that is scored token by token.
 
-    t: str  # its text
-    b: float | None  # its bits; None where the model holds it impossible
-    f: tuple[tuple[str, float], ...]  # what the model thought likeliest, with probabilities
-    n: int | None = None  # its bytes, which its text does not tell where it is a part of a character
+    Names are short because the file holds thousands of tokens.
+    """
+
+    t: str  # text of the token
+    b: float | None  # bits; None: probability zero
+    f: tuple[tuple[str, float], ...]  # the likeliest predictions, with probabilities
+    n: int | None = None  # bytes; the text does not show them for a part of a character
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """Pieces of the measured text, coded with the model and read again; see `lmlab.compression.proof`."""
+    """Pieces of the scored text that were compressed with the model and decompressed; see `lmlab.compression.proof`."""
 
     original_bytes: int
     tokens: int
@@ -93,7 +101,7 @@ class Proof:
 
 @dataclass(frozen=True, kw_only=True)
 class SeedScore:
-    """The number of one run of a model; None where it is infinite."""
+    """The bits per byte of one seed of a model; None if infinite."""
 
     seed: int
     bits_per_byte: float | None
@@ -101,22 +109,22 @@ class SeedScore:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What learning took, over all seeds."""
+    """The training of one entry, over all seeds."""
 
     tokens: int
     seconds: float
     steps: int | None
-    allowed_s: float | None = None  # that each run of a model that learns was to have; the shortest
-    planned_tokens: float | None = None  # what the size was chosen for; None: nothing was planned
-    untold: bool = False  # it was first validated in the second half of its time: whether it needed more cannot be told
-    wanted: str | None = None  # the least it would have liked, where its curve was still falling steeply at the end
-    calibrated: float | None = None  # what its logits were multiplied by at the end (that of its first seed)
-    diverged: int = 0  # runs of it whose loss did: they stand here with the best weights before that
+    allowed_s: float | None = None  # planned training seconds per run; the smallest over seeds
+    planned_tokens: float | None = None  # tokens that the model size was chosen for; None: not planned
+    untold: bool = False  # first validated in the second half of its time: the curve is too short to judge
+    wanted: str | None = None  # the smallest budget expected to suffice, if the loss was still falling steeply
+    calibrated: float | None = None  # calibration factor of the logits (first seed)
+    diverged: int = 0  # runs that diverged; their best weights before that were scored
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurvePoint:
-    """Validation while training."""
+    """One validation during training."""
 
     seconds: float
     bits_per_byte: float
@@ -124,7 +132,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One model under one tokenizer. What comes after `reused` is there only if it was measured."""
+    """One model under one tokenizer. The fields from `excerpt` on are set only if the entry was scored."""
 
     name: str
     model: str
@@ -137,7 +145,7 @@ class Entry:
     reused: bool
     message: str = ""
     excerpt: tuple[Token, ...] = ()
-    excerpt_cut: tuple[bool, bool] = (False, False)  # whether its line began before it, and goes on after it
+    excerpt_cut: tuple[bool, bool] = (False, False)  # whether it begins or ends within a line
     sample: str = ""
     proof: Proof | None = None
     result: Score | None = None
@@ -149,13 +157,13 @@ class Entry:
 
     @property
     def bits_per_byte(self) -> float | None:
-        """Its number; None where it has none, or an infinite one."""
+        """Bits per byte; None if there is no result or it is infinite."""
         return None if self.result is None else self.result.bits_per_byte
 
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """What a general compressor made of the same bytes. detail: what it was shown beforehand."""
+    """The result of a general compressor on the same bytes. detail: the training text that it read beforehand."""
 
     name: str
     bits_per_byte: float
@@ -165,7 +173,10 @@ class Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSpread:
-    """Standard deviation of each learned entry over seeds, in bits per byte, if there are several; also in words."""
+    """Standard deviation over seeds of each trained entry's bits per byte, if there are several seeds.
+
+    sentence: the same in words.
+    """
 
     deviations: dict[str, float]
     seeds: int
@@ -175,23 +186,29 @@ class SeedSpread:
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """Where an entry stands: the best and the worst rank it may have. Two share a letter if they cannot be told apart."""
+    """The rank interval of an entry and its compact letter display.
+
+    Entries that share a letter do not differ significantly.
+    """
 
     letters: str
     ranks: tuple[int, int]
 
     @property
     def shown(self) -> str:
-        """Such as "2–3 bc"."""
+        """The ranks and letters as text, such as "2–3 bc"."""
         best, worst = self.ranks
         return f"{best} {self.letters}" if best == worst else f"{best}–{worst} {self.letters}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """Two entries: bits per byte of `a` minus those of `b`, bounded for all pairs together; None where not finite.
+    """The paired difference of two entries: bits per byte of `a` minus those of `b`; None if not finite.
 
-    throughout: whether one of them needs fewer bits in each piece of this very text.
+    Attributes:
+        low, high: the simultaneous interval over all pairs.
+        apart: whether the difference is significant.
+        throughout: whether one entry needs fewer bits than the other in each piece of this text.
     """
 
     a: str
@@ -205,7 +222,10 @@ class Compared:
 
 @dataclass(frozen=True, kw_only=True)
 class RankingFound:
-    """Who can be told apart from whom; see `lmlab.measure.Ranking`. note: what the intervals are for."""
+    """The ranks of all entries and their significant differences; see `lmlab.measure.Ranking`.
+
+    note: the population that the intervals are for, or why there are none.
+    """
 
     about: str
     level: float
@@ -214,20 +234,20 @@ class RankingFound:
     pairs: tuple[Compared, ...]
 
     def tied_with(self, name: str) -> list[str]:
-        """The entries that cannot be told apart from this one."""
+        """Return the entries that do not differ significantly from this one."""
         pairs = [pair for pair in self.pairs if name in (pair.a, pair.b) and not pair.apart]
         return [pair.b if pair.a == name else pair.a for pair in pairs]
 
     def between(self, a: str, b: str) -> Compared:
-        """The pair of these two."""
+        """Return the comparison of two entries, in either order."""
         return next(pair for pair in self.pairs if {pair.a, pair.b} == {a, b})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """How many bits per byte one entry is better than the next, with the 95% interval for all pairs together.
+    """The difference in bits per byte between one entry and the next, with the simultaneous 95% interval over all pairs.
 
-    None where a number is infinite, or where the text is too short to tell.
+    The difference and the interval are None if a number is infinite or the text is too short to estimate it.
     """
 
     better: str
@@ -239,17 +259,17 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """Some bytes of the test text, and the bits that two models needed for them."""
+    """A passage of the test text, and the bits that two models needed for it."""
 
     text: str
     start: int
     bits: tuple[float, float]
-    cut: tuple[bool, bool] = (False, False)  # whether its line began before it, and goes on after it
+    cut: tuple[bool, bool] = (False, False)  # whether it begins or ends within a line
 
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """Where the best gains most on the second best, and the reverse."""
+    """The passages where the best entry gains most on the second best, and the reverse."""
 
     best: str
     second: str
@@ -259,11 +279,11 @@ class Differences:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """Everything; entries best first, then those without a rank. comparison.json holds it."""
+    """All findings of a comparison; comparison.json holds them. entries: best first, then those without a rank."""
 
     format: int = FORMAT
     command: str
-    budget_s: float | None  # None: every model had a budget of its own, in steps or tokens, which is `each`
+    budget_s: float | None  # None: every run had the budget `each`, in steps or tokens
     seed: int
     versions: dict[str, str]
     corpus: Text
@@ -275,17 +295,17 @@ class Findings:
     differences: Differences | None
     seconds: float
     ranking: RankingFound | None = None
-    shares: dict[str, float] = field(default_factory=dict)  # of training, by model; 1 where nothing is said
-    together: tuple[EntryMix, ...] = ()  # one a tokenizer
-    each: str | None = None  # the budget of every model that learns, where that was asked for
-    not_mixed: tuple[str, ...] = ()  # why there is none of a tokenizer, in sentences
+    shares: dict[str, float] = field(default_factory=dict)  # relative training time by model; 1 if missing
+    together: tuple[EntryMix, ...] = ()  # one mix per tokenizer
+    each: str | None = None  # the budget of every run that learns, if requested
+    not_mixed: tuple[str, ...] = ()  # sentences that tell why a tokenizer has no mix
 
     @property
     def several_seeds(self) -> bool:
-        """Whether some entries are means over several runs."""
+        """Whether some entries are means over several seeds."""
         return any(len(entry.seeds) > 1 for entry in self.entries)
 
     @property
     def measured_entries(self) -> list[Entry]:
-        """Those with a result, best first."""
+        """The entries with a result, best first."""
         return [entry for entry in self.entries if entry.result is not None]

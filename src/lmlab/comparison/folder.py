@@ -1,10 +1,10 @@
-"""The folder of a comparison: one process at a time works in it, and it goes on only with what it began.
+"""The folder of a comparison: one process at a time works in it, and only the same comparison continues in it.
 
     OUT/ corpus.json  plan.json  models/RUN/  entries/RUN/ spec.json trained.json measured.json scores.safetensors look.json
          overlap.json  baselines.json  mixes/TOKENIZER.json  comparison.json  report.html  ranking.svg
 
-How long a model was trained belongs to what it is. So plan.json keeps what was asked for and how many seconds of training that
-came to; asked for something else, the folder is taken. Folders of older versions, without entries/, are read too.
+Training time is part of a model's identity. So plan.json holds the requested terms and the planned training seconds, and a
+comparison with other terms needs another folder. Folders without entries/ can be read too.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ PLAN, TEXT, MODELS, ENTRIES = "plan.json", "corpus.json", "models", "entries"
 
 
 def entry_name(model: str, tokenizer: str, seed: int) -> str:
-    """The name of an entry with one seed, which its folders have."""
+    """Return the name of the folders of one model, tokenizer and seed."""
     return f"{file_name(model)}-{tokenizer.replace(':', '')}" + (f"-seed{seed}" if seed else "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What decides how long a model trains. runs: the folders of the learned models, among which the time is divided."""
+    """The budget, time shares, device and trained runs that determine training time.
+
+    runs: the folder names of the runs that learn, among which the time is divided.
+    """
 
     budget_s: float | None  # None: every run has the budget `each`
     each: str | None
@@ -44,12 +47,12 @@ class Terms:
     runs: tuple[str, ...]
 
     def cover(self, asked: Terms) -> bool:
-        """Whether models trained under these terms are those that are asked for: the same ones, or some of them."""
+        """Return whether models trained under these terms are the requested ones or include them."""
         same = replace(asked, runs=self.runs) == self
         return same and (self.each is not None or set(asked.runs) <= set(self.runs))
 
     def apart_from(self, asked: Terms) -> str:
-        """What these terms are where they do not cover what is asked: the seeds, if nothing else differs, or all of it."""
+        """Describe these terms for an error message: only the seeds if nothing else differs."""
         (mine, seeds), (wanted, others) = _kinds_and_seeds(self.runs), _kinds_and_seeds(asked.runs)
         if replace(asked, runs=self.runs) == self and wanted <= mine and not others <= seeds:
             return f"{_listed(seeds)}, not {_listed(others)}"
@@ -61,7 +64,7 @@ class Terms:
 
 
 def _kinds_and_seeds(runs: Sequence[str]) -> tuple[set[str], set[int]]:
-    """What the names of the folders of runs say: see `entry_name`."""
+    """Parse names of run folders into model names (with tokenizers) and seeds; see `entry_name`."""
     named = [run.partition("-seed") for run in runs]
     return {name for name, _, _ in named}, {int(seed or 0) for _, _, seed in named}
 
@@ -72,45 +75,52 @@ def _listed(seeds: set[int]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a comparison began with, and what was decided on the way."""
+    """The terms of a comparison, and the decisions made as it runs."""
 
     terms: Terms
-    train_s: float | None = None  # of a run of share 1; None: not planned yet, or the budget is one of steps
-    budget_s: float | None = None  # of everything, once it is known
-    began: bool = False  # a model has begun to learn, on these terms
-    used_s: float = 0.0  # of the budget, up to the last time that this was written
-    settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # of each model: older folders have no specs
-    test_bytes: int | None = None  # that are measured, about; None: not chosen yet
-    on_cpu: tuple[str, ...] = ()  # runs that are measured there, because they are faster there
+    train_s: float | None = None  # training seconds of a run of share 1; None: not planned, or a budget in steps
+    budget_s: float | None = None  # of the whole comparison, once known
+    began: bool = False  # whether training has begun under these terms
+    used_s: float = 0.0  # seconds used until this plan was last written
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # by model, in folders without specifications
+    test_bytes: int | None = None  # approximate bytes to score; None: not chosen yet
+    on_cpu: tuple[str, ...] = ()  # runs that are scored on the CPU, because they are faster there
 
 
 @dataclass
 class ComparisonFolder:
-    """A folder that is ours while this process works in it."""
+    """A folder that this process has locked."""
 
     path: Path
     plan: Plan
 
     def note(self, **changes: Any) -> None:
-        """Write down what was decided, and how much time is used."""
+        """Write changes to the plan, such as decisions and used seconds."""
         self.plan = replace(self.plan, **changes)
         write_record(self.path / PLAN, self.plan)
 
     def store(self, name: str) -> EntryStore:
-        """The records and the run of one entry."""
+        """Return the store of one run."""
         return EntryStore(self.path / ENTRIES / name, self.path / MODELS / name)
 
 
 def kept_in(folder: Path) -> str:
-    """What there is of a comparison that was stopped, and how it goes on."""
+    """Return the message that tells where the results of a stopped comparison are and how to continue."""
     return f"what was trained and measured is kept in {folder}: the same command goes on"
 
 
 @contextmanager
 def claimed(out: Path, text: Mapping[str, Any], terms: Terms, *, beside: bool) -> Iterator[ComparisonFolder]:
-    """The folder `out`, locked while it lasts; a Mistake where it holds something else or somebody works in it.
+    """Lock the folder `out` for the block, and write the corpus specification there if it is new.
 
-    text: the spec of the corpus. beside: where it holds something else, `out-2`, `out-3` and so on instead.
+    Args:
+        out: the folder.
+        text: the specification of the corpus.
+        terms: the terms of the comparison.
+        beside: if `out` holds another comparison, take `out-2`, `out-3` and so on.
+
+    Raises:
+        Mistake: the folder holds something else, or another process works in it.
     """
     for number in count(1):
         path = out if number == 1 else out.with_name(f"{out.name}-{number}")
@@ -137,7 +147,7 @@ def claimed(out: Path, text: Mapping[str, Any], terms: Terms, *, beside: bool) -
 
 
 def _held_against(path: Path, text: Mapping[str, Any], terms: Terms) -> str:
-    """Why a comparison on these terms cannot go on in this folder; empty: it can."""
+    """Return why a comparison with these terms cannot continue in this folder; empty: it can."""
     if not (path / TEXT).exists():
         return "is not empty and holds no comparison" if _visible(path) else ""
     if _read(path / TEXT).get("parts") != text["parts"]:
@@ -190,7 +200,7 @@ def _damaged(path: Path) -> Mistake:
 
 
 def _runs(path: Path) -> list[str]:
-    """The kinds of the models in it."""
+    """Return the model names of the runs in a folder."""
     stores = [EntryStore(path / ENTRIES / run.name, run) for run in sorted((path / MODELS).glob("*"))]
     return [store.run.record.model.name for store in stores if store.has_run]
 

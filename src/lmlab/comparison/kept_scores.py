@@ -1,4 +1,4 @@
-"""The scores of a measured entry in a file, and its `Result` made from them again: to the bit, without asking the model."""
+"""Saves the scores of a scored entry, and rebuilds its exact `Result` from them without the model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NUMBERS = (*(f.name for f in fields(Tally) if f.name != "byte_ends"), "seams", "
 
 
 def write_scores(path: Path, scored: Scored) -> str:
-    """Write what was scored, history included, and return the hash of the file."""
+    """Write the scores, including those of context bytes, and return the SHA-256 of the file."""
     read = scored if scored.counted is None else scored.counted.read
     arrays = {name: np.ascontiguousarray(getattr(read, name)) for name in ARRAYS}
     arrays |= {name: np.array(getattr(read, name)) for name in NUMBERS}  # float64 holds what is infinite, JSON does not
@@ -41,7 +41,11 @@ def write_scores(path: Path, scored: Scored) -> str:
 
 
 def read_result(path: Path, measured: MeasuredEntry, chosen: Spread, tokenizer: Tokenizer) -> Result:
-    """The result that was written; a Mistake where the file is not the one that was written with it."""
+    """Rebuild a result from the scores that `write_scores` saved.
+
+    Raises:
+        Mistake: the hash of the file differs from the recorded one.
+    """
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != measured.scores_sha256:
         raise Mistake(f"{path} is damaged; delete it, and the model is measured again", code="kept-scores-damaged")

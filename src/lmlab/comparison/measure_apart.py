@@ -1,15 +1,14 @@
-"""Measuring a model whose code is not the lab's own, out of that code's reach.
+"""Evaluates a model whose code is not lmlab's own in processes that this code cannot influence.
 
-Four processes take part, all forked from one that has seen no text and loaded no code of others:
+Four processes take part, all forked from one that has read no text and loaded no third-party code:
 
-    the judge    tokenizes the text, draws the places that are looked at, compares, and writes the result
-    the walker   is asked for probabilities, and shown one token after the other; it has ended before the text is scored
-    the scorer   is given the text to score; it has ended before the checker is asked
-    the checker  scores other texts and other rows, which must not change earlier scores
+    judge    tokenizes the text, draws the checked positions, compares, and writes the result
+    walker   returns probabilities as it receives one token after the other; it ends before the text is scored
+    scorer   scores the text; it ends before the checker starts
+    checker  scores other texts and other rows, which must not change earlier scores
 
-The last three load the model, one after the other (`InTurns`), so that no two of them can talk. None sees the judge's memory or
-the user's files (`lmlab.hardware.sandbox`). So the walker can answer as the scorer scored only if both are what they claim:
-probabilities of the model itself.
+The last three load the model in turn (`InTurns`), so no two of them can communicate. None can read the judge's memory or
+the user's files (`lmlab.hardware.sandbox`). So walker and scorer agree only if both return the model's own probabilities.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ ENVIRONMENT = (  # what a judge needs to know; more could hold the text that is 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What is to be measured."""
+    """The specification of one evaluation."""
 
     folder: Path  # of the run
     text: Part | Spread
@@ -62,7 +61,7 @@ class Job:
 
 
 def needs_to_be_apart(kind: str, config: Mapping[str, Any]) -> bool:
-    """Whether a model, or one that it is mixed of, is not the lab's own."""
+    """Return whether a model, or a part of a mix, has code that is not lmlab's own."""
     if kind not in KINDS:
         return True
     parts = config.get("parts", ()) if KINDS[kind].way is Way.MIXES else ()
@@ -70,7 +69,11 @@ def needs_to_be_apart(kind: str, config: Mapping[str, Any]) -> bool:
 
 
 def measure_apart(job: Job, progress: Progress | None = None) -> Result:
-    """The result of a run, measured by a judge; a Mistake where the model's code fails."""
+    """Evaluate a run in the judge's process.
+
+    Raises:
+        Mistake: the model's code fails.
+    """
     requests, answers = _judge()
     try:
         pickle.dump(job, requests)
@@ -93,7 +96,7 @@ def measure_apart(job: Job, progress: Progress | None = None) -> Result:
 
 @cache
 def _judge() -> tuple[IO[bytes], IO[bytes]]:
-    """What a judge is asked through, and what it answers through; begun once in a process."""
+    """Return the pipes to and from the judge; its process starts at the first call."""
     paths = [str(Path(lmlab.__file__).resolve().parents[1]), str(Path(mistakes.__file__).resolve().parents[2])]
     process = subprocess.Popen(
         # -E: what a model put into PYTHONPATH would be loaded in the judge
@@ -121,7 +124,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def judge_all() -> None:
-    """Judge one job after another, each in a process of its own, until nobody asks."""
+    """Evaluate one job after another, each in its own process, until the pipe closes."""
     import torch
 
     from lmlab.comparison import model_process  # noqa: F401  (loaded once, for all that are forked)
@@ -143,7 +146,7 @@ def judge_all() -> None:
 
 
 def _judge_one(job: Job, answers: IO[bytes]) -> None:
-    """Judge, answer, and end this process."""
+    """Evaluate one job, send the answer, and end this process."""
 
     def say(*answer: Any) -> None:
         pickle.dump(answer, answers)

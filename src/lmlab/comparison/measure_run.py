@@ -1,4 +1,4 @@
-"""A run measured: its model on a text, with the certificate made from what the run keeps on disk."""
+"""Evaluates a run on a text, with a certificate based on the run's files."""
 
 from __future__ import annotations
 
@@ -27,9 +27,16 @@ def measure_run(
     device: str = "auto",
     progress: Progress | None = None,
 ) -> Result:
-    """Bits per byte of a text under a run's model. Code that is not the lab's own runs in processes of its own.
+    """Evaluate a run's model in bits per byte of a text. Third-party model code runs in separate processes.
 
-    name: of the corpus. level: of the interval. progress: told what is being done, and how much of it is done.
+    Args:
+        run: the run to evaluate.
+        text: the text to score.
+        name: the name of the corpus.
+        seed: seed of the positions that the certificate checks.
+        level: the coverage of the interval.
+        device: the device to score on.
+        progress: called with the current step and the fraction done.
     """
     known = run.record.model
     if CAN_FORK and needs_to_be_apart(known.name, known.config):

@@ -1,6 +1,6 @@
-"""Mixes the entries of a comparison under one tokenizer, and measures the mix like each of them.
+"""Mixes the entries of a comparison under one tokenizer, and evaluates the mix like each of them.
 
-A mix stands apart from the ranks, since it had the time of all its parts.
+A mix has no rank, since it used the training time of all its parts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WINDOW = 256  # of them that are read from a beginning
 
 
 def why_not_mixed(entries: Sequence[ComparedEntry]) -> str:
-    """Why these entries, which are of one tokenizer, cannot be mixed: too little text to fit weights on. Empty: they can."""
+    """Return why these entries of one tokenizer cannot be mixed: too little validation text to fit weights. Empty: they can."""
     run = entries[0].runs[0]
     valid = run.corpus.valid
     tokens = tokenize(valid, run.tokenizer, stream_folder()).tokens if valid.bytes else 0
@@ -45,10 +45,15 @@ def why_not_mixed(entries: Sequence[ComparedEntry]) -> str:
 
 
 def worth_mixing(entries: Sequence[ComparedEntry], time_s: float | None, device: str) -> list[ComparedEntry]:
-    """The entries that there is time to mix, in their order; none where that is not two. time_s: None: there is time for all.
+    """Return the entries that there is time to mix, in their order; none if there is not time for two.
 
-    Where there is not time for all, the validation part says which are the best, on tokens that all of them read. If the
-    test part had a say in it, the mix would look too good there.
+    If time is short, the best entries by validation loss are chosen, on tokens that all of them score. A choice by the test
+    part would bias the result of the mix.
+
+    Args:
+        entries: the entries that can be mixed.
+        time_s: seconds for mixing; None: no limit.
+        device: the device to score on.
     """
     if time_s is None:
         return list(entries)
@@ -73,7 +78,7 @@ def worth_mixing(entries: Sequence[ComparedEntry], time_s: float | None, device:
 
 @torch.no_grad()
 def _validation_nats(run: Run, tokens: int, device: str) -> float:
-    """Nats a token of about so many, spread over the validation part: the same ones for all runs of a tokenizer."""
+    """Return the mean nats per token over about `tokens` validation tokens, the same ones for all runs of a tokenizer."""
     stream, model = tokenize(run.corpus.valid, run.tokenizer, stream_folder()), run.load(device)
     length = min(WINDOW, stream.tokens)
     nats = []
@@ -87,7 +92,10 @@ def _validation_nats(run: Run, tokens: int, device: str) -> float:
 def mixed(
     entries: Sequence[ComparedEntry], folder: Path, *, device: str, seed: int, untried: Sequence[ComparedEntry]
 ) -> EntryMix:
-    """Mix these entries, save the mix in the folder, and measure it as they are. untried: certified entries left out."""
+    """Mix these entries, save the mix in the folder, and evaluate it as the entries are.
+
+    untried: certified entries that are not in the mix.
+    """
     best = min(entries, key=lambda entry: entry.seed_results[0].bits_per_byte)
     if folder.exists():
         shutil.rmtree(folder)  # made of what was there before

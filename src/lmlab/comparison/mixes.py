@@ -1,4 +1,4 @@
-"""The mix of the entries of a comparison: its record, and what is said of it."""
+"""The record of a mix of compared entries, and its description in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAMED = 0.005  # the least weight of a part that is named
 
 @dataclass(frozen=True, kw_only=True)
 class MixedPart:
-    """An entry that is part of a mix, and its weight on average."""
+    """An entry that is part of a mix, and its mean weight."""
 
     name: str
     weight: float
@@ -19,21 +19,21 @@ class MixedPart:
 
 @dataclass(frozen=True, kw_only=True)
 class EntryMix:
-    """The mix of entries under one tokenizer, which has no rank: it had the time of all its parts."""
+    """A mix of entries under one tokenizer. It has no rank, since it used the training time of all its parts."""
 
     tokenizer: str
     parts: tuple[MixedPart, ...]
     weighting: str
     result: Score
-    seconds: float  # of training, of all its parts, and of fitting the weights
-    best: str  # the best of its parts by itself
-    saved_bits_per_byte: float | None  # against that one; None where that is no finite number
+    seconds: float  # of training all parts and fitting the weights
+    best: str  # name of the best part
+    saved_bits_per_byte: float | None  # compared with `best`; None: not finite
     saved_interval: tuple[float, float] | None  # at 95%
-    untried: tuple[str, ...] = ()  # certified entries that are not part of it, mostly for want of time
+    untried: tuple[str, ...] = ()  # certified entries left out, mostly for lack of time
 
     @property
     def made_of(self) -> str:
-        """Its parts with their weights, the heaviest first; those that round to nothing are counted."""
+        """The parts with their weights, largest first; parts with negligible weight are only counted."""
         named = [f"{part.name} {part.weight:.0%}" for part in self._named]
         others = len(self.parts) - len(named)
         return ", ".join(named) + (f" and {others} with less than {NAMED:.1%} each" if others else "")
@@ -44,7 +44,7 @@ class EntryMix:
 
     @property
     def sentence(self) -> str:
-        """What the mix needs, and what its parts cost."""
+        """The bits per byte of the mix and the training time of its parts, in words."""
         bits = "no finite number of" if self.result.bits_per_byte is None else f"{self.result.bits_per_byte:.4f}"
         certified = "" if self.result.certified else " (NOT certified)"
         if len(self._named) == 1:
@@ -61,12 +61,12 @@ class EntryMix:
 
     @property
     def not_tried(self) -> str:
-        """Which certified entries were not mixed with the others, to be read after what was found; empty: none."""
+        """A sentence that names the certified entries that are not in the mix; empty: none."""
         return f" Not tried in it: {', '.join(self.untried)}." if self.untried else ""
 
     @property
     def against_best(self) -> str:
-        """What it saves against its best part alone, or how much more it costs; empty: neither is a finite number."""
+        """The difference between the mix and its best part in words; empty if it is not finite."""
         if self.saved_bits_per_byte is None:
             return ""
         costs_more, ends = self.saved_bits_per_byte < 0, self.saved_interval
@@ -80,10 +80,13 @@ class EntryMix:
 
 @dataclass(frozen=True, kw_only=True)
 class MixRecord:
-    """What mixing the entries of one tokenizer came to: a mix, or why there is none.
+    """The record of mixing the entries of one tokenizer: a mix, or the reason why there is none.
 
-    of: the name and the hash of the weights of each entry that could be part of it, and `text`, the hash of what was read to
-    measure it. Where any of them changes, the entries are mixed again.
+    The entries are mixed again if `of` or `text` changes.
+
+    Attributes:
+        of: the hash of the weights of each entry that could be part of the mix, by name.
+        text: the hash of the text that was read to score the mix.
     """
 
     of: dict[str, str]

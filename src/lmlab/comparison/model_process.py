@@ -1,8 +1,7 @@
-"""A model in a process of its own: code of others answers there, and sees nothing but what it is sent.
+"""A model in a separate process, so that third-party code sees nothing but the data it is sent.
 
-The process is forked from one that has seen no text. It gives up files and the network, then loads the class. It is sent its
-weights once and tokens as they come, and answers with numbers: nothing that it sends is ever run or unpickled.
-
+The process is forked from one that has read no text. It gives up files and the network, then loads the class. It receives
+its weights once, then tokens, and answers with numbers: its answers are never executed or unpickled.
 Messages are a JSON header and arrays in raw bytes. Shapes: B rows, T tokens, V vocabulary.
 """
 
@@ -42,7 +41,7 @@ FREED = 64  # states that are let go of together
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """All that a model is made from. tensors: a safetensors file."""
+    """Everything needed to load a model. tensors: the content of a safetensors file."""
 
     kind: str
     config: Mapping[str, Any]
@@ -53,7 +52,7 @@ class Description:
 
 @final
 class Channel:
-    """Messages over a socket."""
+    """Sends and receives messages over a socket."""
 
     def __init__(self, end: socket.socket) -> None:
         self._stream = end.makefile("rwb")
@@ -69,7 +68,11 @@ class Channel:
         self._stream.flush()
 
     def receive(self) -> tuple[dict[str, Any], list[np.ndarray]]:
-        """The next message; EOFError where there is none."""
+        """Receive the next message.
+
+        Raises:
+            EOFError: the other side closed the socket.
+        """
         (size,) = struct.unpack("<Q", self._bytes(8))
         header, shapes = json.loads(self._bytes(size))
         arrays = []
@@ -79,7 +82,7 @@ class Channel:
         return header, arrays
 
     def close(self) -> None:
-        """Hang up; the other side ends."""
+        """Close the socket, upon which the other process ends."""
         self._stream.close()
 
     def _bytes(self, size: int) -> bytes:
@@ -93,7 +96,10 @@ class Channel:
 
 
 class ModelProcess:
-    """A process with a model and copies of it. `start` must be called before the process that asks loads code of others."""
+    """A process with a model and copies of it.
+
+    Call `start` before the calling process loads third-party code.
+    """
 
     def __init__(self, channel: Channel, about: Description, pid: int) -> None:
         self._channel, self._about, self._pid = channel, about, pid
@@ -102,7 +108,7 @@ class ModelProcess:
 
     @classmethod
     def start(cls, about: Description, here: Path) -> Self:
-        """Fork it. It does not load the model before it is asked the first time. here: an empty folder."""
+        """Fork the process. It loads the model at the first request. here: an empty folder."""
         ours, its = socket.socketpair()
         if (pid := os.fork()) == 0:
             ours.close()
@@ -117,13 +123,21 @@ class ModelProcess:
         return process
 
     def ask(self, what: str, *arrays: np.ndarray, **header: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
-        """What it answers; a Mistake where its code fails."""
+        """Send a request and return the answer.
+
+        Raises:
+            Mistake: the model's code fails.
+        """
         free, self._free = (self._free, []) if len(self._free) >= FREED else ([], self._free)
         self._channel.send({"do": what, "free": free, **header}, *arrays)
         return self.answer()
 
     def answer(self) -> tuple[dict[str, Any], list[np.ndarray]]:
-        """The next answer."""
+        """Receive the next answer.
+
+        Raises:
+            Mistake: the model's code failed or its process ended.
+        """
         try:
             header, arrays = self._channel.receive()
         except (EOFError, OSError, ValueError, KeyError, TypeError, struct.error):
@@ -137,11 +151,11 @@ class ModelProcess:
         return header, arrays
 
     def free(self, state: int) -> None:
-        """A state that nobody will advance."""
+        """Mark a state that will not be advanced again, so that the process can delete it."""
         self._free.append(state)
 
     def stop(self) -> None:
-        """End it and the processes that it began, and wait until it is gone."""
+        """End the process and its children, and wait until it has ended."""
         with suppress(ProcessLookupError):
             os.killpg(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
@@ -149,13 +163,16 @@ class ModelProcess:
             self._channel.close()
 
     def new(self, way: str = "new") -> ModelProxy | None:
-        """A copy of the model that nothing was shown. way: "new", or "shaken" for weights that differ in their last bit."""
+        """Make a copy of the model that has processed no token.
+
+        way: "new", or "shaken" for a copy whose weights differ in their last bit.
+        """
         header, _ = self.ask(way)
         return None if header["model"] is None else ModelProxy(self, header)
 
 
 class ModelProxy(LanguageModel):
-    """A model in another process."""
+    """A language model that runs in another process."""
 
     name = "model in another process"
     Config = Description
@@ -167,19 +184,22 @@ class ModelProxy(LanguageModel):
         self.policy = ContextPolicy(window=window, stride=stride)
 
     def score(self, tokens_BT: Tensor) -> Tensor:
-        """Nats of each token, B×T."""
+        """Return the nats of each token, B×T."""
         return self._numbers("score", tokens_BT.shape, tokens_BT.numpy())[0]
 
     def score_documents(self, tokens: Tensor, starts: Tensor) -> Tensor:
-        """Nats of short documents that lie end to end."""
+        """Return the nats of each token of short documents that are concatenated."""
         return self._numbers("score_documents", tokens.shape, tokens.numpy(), starts.numpy())[0]
 
     def begin(self, rows: int) -> tuple[Tensor, State]:
-        """Distribution of the first token."""
+        """Return the log-probabilities of the first token, B×V, and the initial state."""
         return self._numbers("begin", (rows, self.vocab_size), rows=rows)
 
     def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
-        """Distribution after these tokens, all that the process is shown."""
+        """Return the log-probabilities after these tokens, B×V, and the new state.
+
+        The process receives these tokens only.
+        """
         assert isinstance(state, StateProxy)
         state.spend()
         shape = (len(tokens_BT), self.vocab_size)
@@ -195,19 +215,19 @@ class ModelProxy(LanguageModel):
         return torch.from_numpy(found[0]), StateProxy(self._process, int(header.get("state", -1)))
 
     def tensors(self) -> dict[str, Tensor]:
-        """What it has learned."""
+        """Return the trained tensors."""
         from safetensors.torch import load
 
         return load(self._process._about.tensors)
 
     @classmethod
     def from_tensors(cls, config: Any, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
-        """A process makes its models itself."""
+        """Not supported: the other process constructs its models."""
         raise NotImplementedError
 
 
 class StateProxy(State):
-    """What a model in another process remembers."""
+    """A handle of the state of a model in another process."""
 
     def __init__(self, process: ModelProcess, number: int) -> None:
         super().__init__()
@@ -218,12 +238,12 @@ class StateProxy(State):
             self._process.free(self.number)
 
     def select(self, rows_B: Tensor) -> State:
-        """Measuring copies no states."""
+        """Not supported: evaluation copies no states."""
         raise NotImplementedError
 
 
 class Turn(IntEnum):
-    """Which of the three processes of a model may run its code."""
+    """The three processes of a model, in the order in which they may run its code."""
 
     WALKER = 0
     SCORER = 1
@@ -232,9 +252,9 @@ class Turn(IntEnum):
 
 @final
 class InTurns:
-    """Three processes of one model, of which each has ended before the next loads the model's code.
+    """Three processes of one model, each of which ends before the next loads the model's code.
 
-    Two that ran at once could tell each other what they were shown, by locks or by the load that they make.
+    Two processes that ran at once could exchange what they received, by locks or by the load of the machine.
     """
 
     def __init__(self, about: Description, here: Path) -> None:
@@ -243,7 +263,7 @@ class InTurns:
         self.turn, self.closed = Turn.WALKER, self._processes[0].closed
 
     def take(self, turn: Turn) -> ModelProcess:
-        """The process of a turn; those of earlier turns are ended."""
+        """Return the process of a turn, after ending those of earlier turns."""
         while self.turn < turn:
             self._processes[self.turn].stop()
             self.turn = Turn(self.turn + 1)
@@ -251,14 +271,14 @@ class InTurns:
         return self._processes[turn]
 
     def end(self) -> None:
-        """End those that are left."""
+        """End the remaining processes."""
         for process in self._processes[self.turn :]:
             process.stop()
 
 
 @final
 class Scorer(ModelProxy):
-    """The model that scores. Its process loads the model when it is first given something to score."""
+    """The model that scores the text. Its process loads the model at the first request."""
 
     def __init__(self, turns: InTurns, policy: ContextPolicy) -> None:
         self._turns, self._begun = turns, False
@@ -273,7 +293,7 @@ class Scorer(ModelProxy):
 
 @final
 class CopiesApart:
-    """Copies of a model in processes of their own, as the certificate asks for them: before scoring, and after it."""
+    """Copies of a model in separate processes for the certificate: one process before scoring, and one after it."""
 
     def __init__(self, turns: InTurns) -> None:
         self._turns, self.way = turns, "in a process of its own"
@@ -283,13 +303,13 @@ class CopiesApart:
         )
 
     def new(self) -> LanguageModel:
-        """A copy that nothing was shown."""
+        """Return a copy that has processed no token."""
         made = self._process().new()
         assert made is not None
         return made
 
     def shaken(self) -> LanguageModel | None:
-        """A copy whose weights differ in their last bit; None for a model that has no weights to shake."""
+        """Return a copy whose weights differ in their last bit; None if the model has no weights to change."""
         return self._process().new("shaken")
 
     def _process(self) -> ModelProcess:
@@ -300,7 +320,7 @@ class CopiesApart:
 
 
 def _answer(end: socket.socket) -> None:
-    """Answer until the other side hangs up; this process ends here."""
+    """Answer requests until the other side closes the socket, then end this process."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _keep_only(end.fileno())
@@ -323,7 +343,7 @@ def _answer(end: socket.socket) -> None:
 
 
 def _keep_only(kept: int) -> None:
-    """Close every file but one: what this process was forked from has others open, and talks through them."""
+    """Close every file but one: the parent has other files and sockets open."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):
         os.dup2(nothing, standard)
@@ -333,7 +353,7 @@ def _keep_only(kept: int) -> None:
 
 @final
 class _Served:
-    """The model, its copies, and their states."""
+    """The model, its copies, and their states, in the process that answers requests."""
 
     def __init__(self, header: Mapping[str, Any], content: bytes) -> None:
         self.header, self.content = header, content

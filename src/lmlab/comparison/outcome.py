@@ -1,4 +1,4 @@
-"""What a comparison came to."""
+"""The return value of `compare`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ from lmlab.text.corpus import Corpus
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The outcome. measured: which bytes. entries: the models, best first, then those that failed. report: the page.
+    """The outcome of a comparison.
 
-    stopped: whether somebody stopped it, so that what is there is only a part.
+    Attributes:
+        measured: the scored sample of the test part.
+        entries: the models, best first, then those that failed.
+        report: the path of the report.
+        stopped: whether the user stopped the comparison, so that it is incomplete.
     """
 
     corpus: Corpus
@@ -37,12 +41,12 @@ class Comparison:
         return f"Comparison({self.corpus.name}: {shown}{more}; {self.report})"
 
     def _repr_html_(self) -> str:
-        """The comparison in a notebook: its ranking as the page draws it, and where the page is."""
+        """Return the ranking chart and the path of the report as HTML, for a notebook."""
         measured = f"{self.findings.measured.bytes:,} of {self.findings.measured.of:,} test bytes"
         facts = {"measured": measured, "page": str(self.report)}
         return panel(f"Which model predicts {self.corpus.name} best?", facts, standalone(chart_of(self.findings)))
 
     def to_json(self) -> dict[str, Any]:
-        """Everything that was found, as comparison.json holds it."""
+        """Return the content of comparison.json as a dict."""
         found: dict[str, Any] = to_json(self.findings)
         return found

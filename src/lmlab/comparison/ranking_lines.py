@@ -1,4 +1,4 @@
-"""The ranking as lines of ten columns: what the page and the terminal both show."""
+"""The ranking as rows of ten columns, for the report and the terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,12 @@ NAME = COLUMNS.index("model")
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One line. cells: as many of the columns as there is something to say of. detail: what is said instead of the rest."""
+    """One row of the ranking.
+
+    Attributes:
+        cells: the values of the first columns, as many as apply.
+        detail: text that replaces the other columns.
+    """
 
     kind: Literal["model", "uncertified", "yardstick", "entropy", "failed"]
     name: str
@@ -37,7 +42,7 @@ class Line:
 
 
 def lines(found: Findings) -> list[Line]:
-    """Models, yardsticks and the exact entropy by bits per byte; then what has no number."""
+    """Return models, compressor baselines and the exact entropy by bits per byte, then entries without a number."""
     cells: tuple[str, ...]
     rows = [_of_model(entry, found.ranking) for entry in found.entries]
     for stick in found.yardsticks:
@@ -53,14 +58,14 @@ def lines(found: Findings) -> list[Line]:
 
 
 def _place(entry: Entry, ranking: RankingFound | None) -> str:
-    """The ranks it may have, and its letters."""
+    """Return the possible ranks and the letters of an entry."""
     if entry.rank is None:
         return "–"
     return str(entry.rank) if ranking is None else ranking.models[entry.name].shown
 
 
 def what_ranks_mean(found: Findings) -> str:
-    """What ranks and letters say, and of what."""
+    """Explain the ranks and letters, and the population that they are for."""
     about = ""
     if found.ranking is not None:
         note = found.ranking.note
@@ -73,7 +78,7 @@ def what_ranks_mean(found: Findings) -> str:
 
 
 def _throughout(found: Findings) -> str:
-    """Which pairs that share a letter differ the same way in every piece of this very text; empty: none do."""
+    """Name the pairs that share a letter and yet differ in the same direction in every piece of this text; empty: none."""
     pairs = [pair for pair in found.ranking.pairs if pair.throughout and not pair.apart] if found.ranking else []
     each = ", ".join(
         f"{pair.a} than {pair.b}" if (pair.difference or 0.0) < 0.0 else f"{pair.b} than {pair.a}" for pair in pairs
@@ -86,7 +91,7 @@ def _throughout(found: Findings) -> str:
 
 
 def _against_first_sight(found: Findings) -> str:
-    """Why two that share a letter may have intervals without a common number, and the other way round; empty: none do."""
+    """Explain why entries with disjoint intervals share a letter, or overlapping ones do not; empty: no such pair."""
     ends = {e.name: e.result.interval for e in found.entries if e.result is not None and e.result.interval is not None}
     tied, apart = "", ""
     seeds = " and allows for what other seeds would have changed" if found.luck.measured else ""

@@ -1,4 +1,4 @@
-"""What a reader of a comparison should know before believing it, in sentences for the terminal and the page."""
+"""Warnings and notes about a comparison, for the terminal and the report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REMEMBERED = (
 
 
 def remarks(found: Findings) -> list[str]:
-    """All that apply, those that change most first."""
+    """Return all warnings and notes that apply, the most important first."""
     said = (
         unlike_the_rest(found),
         copied(found),
@@ -39,7 +39,7 @@ def remarks(found: Findings) -> list[str]:
 
 
 def copied(found: Findings) -> str:
-    """Which models were measured on what they were trained on, and on how much of it; empty: none."""
+    """Return a warning that names the models scored on their own training text, with the share; empty: none."""
     scores = {entry.name: entry.result for entry in found.measured_entries if entry.result}
     seen = {name: score.copied for name, score in scores.items() if score.held_out == "not held out"}
     if not seen:
@@ -54,7 +54,7 @@ def copied(found: Findings) -> str:
 
 
 def unknown(found: Findings) -> str:
-    """Which models are not ranked because nobody knows whether the text was held out, and why; empty: none."""
+    """Return a warning that names the models for which it is unknown whether the text was held out; empty: none."""
     scores = {entry.name: entry.result for entry in found.measured_entries if entry.result}
     unknown = {name: score for name, score in scores.items() if score.held_out == "unknown"}
     if not unknown:
@@ -67,7 +67,10 @@ def unknown(found: Findings) -> str:
 
 
 def repeated(found: Findings) -> str:
-    """How much of the test part was read in training too, word for word; empty: next to nothing, or `copied` says more."""
+    """Return a warning with the share of the test part that also occurs verbatim in the training part.
+
+    The result is empty if the share is small or `copied` already warns.
+    """
     share = found.corpus.shared.get("test", 0.0)
     if share < WORTH_TELLING or copied(found):
         return ""
@@ -75,7 +78,7 @@ def repeated(found: Findings) -> str:
 
 
 def unequal(found: Findings) -> str:
-    """Which learned models had less time than others, though they were to have the same; empty: none."""
+    """Return a warning that names the models with less training time than others, relative to their shares; empty: none."""
     allowed = {
         entry.name: entry.training.allowed_s / found.shares.get(entry.model, 1.0)
         for entry in found.measured_entries
@@ -92,13 +95,16 @@ def unequal(found: Findings) -> str:
 
 
 def reused(found: Findings) -> str:
-    """Which models an earlier call trained, wholly or in part; empty: none. It changes no number, so the page leaves it out."""
+    """Return a note that names the models that an earlier call trained, wholly or in part; empty: none.
+
+    The note is not part of the report, because earlier training changes no result.
+    """
     names = [entry.name for entry in found.entries if entry.reused]
     return f"Trained before, in the same folder, wholly or in part: {', '.join(names)}." if names else ""
 
 
 def diverged(found: Findings) -> str:
-    """Which models went wrong while they learned, and stand there with what they had learned before; empty: none."""
+    """Return a note that names the models whose training diverged, scored with their best weights before that; empty: none."""
     names = []
     for entry in found.entries:
         if entry.training is not None and (number := entry.training.diverged):
@@ -108,14 +114,14 @@ def diverged(found: Findings) -> str:
 
 
 def undertrained(found: Findings) -> str:
-    """Which models were still learning fast when their time was up, and the least that each would have liked."""
+    """Return a note that names the models whose loss was still falling steeply at the end, each with a suggested budget."""
     wanting = {e.name: e.training.wanted for e in found.entries if e.training is not None and e.training.wanted}
     each = ", ".join(f"{name} (at least {wanted})" for name, wanted in wanting.items())
     return f"Undertrained, still learning fast when their time was up: {each}." if wanting else ""
 
 
 def untold(found: Findings) -> str:
-    """Which models were validated too late for their curves to tell whether they had enough time; empty: none."""
+    """Return a note that names the models first validated too late to judge from the curve whether they are undertrained."""
     names = [entry.name for entry in found.entries if entry.training is not None and entry.training.untold]
     return (
         f"First validated in the second half of their time, so that their curves are too short to tell whether it was enough:"
@@ -126,7 +132,7 @@ def untold(found: Findings) -> str:
 
 
 def calibrated(found: Findings) -> str:
-    """Which models read the text so often that they became too sure, and what was done about it; empty: none."""
+    """Return a note that names the models whose logits were rescaled on validation text after overfitting; empty: none."""
     factors = {e.name: e.training.calibrated for e in found.entries if e.training is not None and e.training.calibrated}
     each = ", ".join(f"{name} ({factor:.2f})" for name, factor in factors.items())
     whose = " (each run by its own; here that of the first seed)" if found.several_seeds else ""
@@ -139,7 +145,7 @@ def calibrated(found: Findings) -> str:
 
 
 def beaten(found: Findings) -> str:
-    """Whether a compressor needs less than every model; empty: none does."""
+    """Return a note if a compressor needs fewer bits per byte than every model; empty: none does."""
     models = [bits for entry in found.measured_entries if (bits := entry.bits_per_byte) is not None]
     best = min(found.yardsticks, key=lambda stick: stick.bits_per_byte, default=None)
     if best is None or not models or best.bits_per_byte >= min(models):
@@ -149,7 +155,7 @@ def beaten(found: Findings) -> str:
 
 
 def unlike_the_rest(found: Findings) -> str:
-    """Whether the models that learned most do much worse on the test part than in validation; empty: not so.
+    """Return a warning if the best models do much worse on the test part than in validation; empty: they do not.
 
     A model that learned little is as bad on both, so the best few by validation decide.
     """

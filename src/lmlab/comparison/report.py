@@ -1,4 +1,4 @@
-"""The page of a comparison: one HTML file that needs nothing but itself, made from comparison.json alone."""
+"""The report of a comparison: one self-contained HTML file, made from the findings alone."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ ROW_STYLES = {
 
 
 def write_report(found: Findings, path: Path) -> Path:
-    """Write the page for a comparison, and its ranking as a picture beside it; returns the page's path."""
+    """Write the report, and its ranking chart as ranking.svg next to it; return the path of the report."""
     if chart := chart_of(found):
         html.write(path.with_name("ranking.svg"), standalone(chart))
     return html.write(path, render(found, chart))
 
 
 def render(found: Findings, chart: str | None = None) -> str:
-    """The page as text. chart: the picture of the ranking, where it is drawn already."""
+    """Return the report as HTML. chart: the ranking chart, if it is drawn already."""
     sections = [
         _opening(found),
         _ranking(found, chart_of(found) if chart is None else chart),
@@ -68,7 +68,7 @@ def render(found: Findings, chart: str | None = None) -> str:
 
 
 def _series(found: Findings) -> dict[str, int]:
-    """The colour of each entry that has a result."""
+    """Return the colour index of each entry that has a result."""
     return {entry.name: index for index, entry in enumerate(found.measured_entries)}
 
 
@@ -77,7 +77,7 @@ def _dot(index: int) -> str:
 
 
 def _coloured(entry: Entry, found: Findings) -> str:
-    """An entry's name with its colour."""
+    """Return an entry's name with a dot of its colour, as HTML."""
     return f'<em class="name">{_dot(_series(found)[entry.name])}{escape(entry.name)}</em>'
 
 
@@ -107,14 +107,14 @@ def _opening(found: Findings) -> str:
 
 
 def _of_what(found: Findings) -> str:
-    """The budget that the time is held against: one for everything, or one in steps for every model."""
+    """Describe the budget: seconds for the whole comparison, or a budget per model."""
     if found.budget_s is not None:
         return f" of a budget of {found.budget_s:.0f} s"
     return f"; every model that learns had {found.each}" if found.each is not None else ""
 
 
 def _verdict(found: Findings) -> str:
-    """The answer in two sentences."""
+    """Return the main result in two sentences."""
     ranked = [entry for entry in found.entries if entry.rank is not None and numbers.finite(entry.bits_per_byte)]
     if not ranked:
         return "No model finished with a certified result."
@@ -137,7 +137,7 @@ def _verdict(found: Findings) -> str:
 
 
 def chart_of(found: Findings) -> str:
-    """All models and yardsticks on one scale, as SVG; nothing where there are none yet."""
+    """Draw all models and baselines on one scale, as SVG; empty if there are none yet."""
     dots = [
         figures.Dot(name=name, bits_per_byte=bits, interval=interval, series=series)
         for series, entry in enumerate(found.measured_entries)
@@ -151,7 +151,7 @@ def chart_of(found: Findings) -> str:
 
 
 def _ranking(found: Findings, chart: str) -> str:
-    """Who is best, as a picture and as a table."""
+    """Return the ranking section: the chart and the table."""
     series = _series(found)
     first = {entry.name for entry in found.entries if entry.rank == 1}
 
@@ -178,7 +178,7 @@ def _ranking(found: Findings, chart: str) -> str:
 
 
 def _together(found: Findings) -> str:
-    """The mix of each tokenizer, apart from the ranks, with what all its parts cost."""
+    """Return the section on the mix of each tokenizer, with the cost of all its parts."""
     if not found.together:
         return ""
     rows = []
@@ -210,7 +210,7 @@ def _together(found: Findings) -> str:
 
 
 def _costs(found: Findings) -> str:
-    """Loss curves, and bits per byte against size and cost."""
+    """Return the section with loss curves, and with bits per byte against size and cost."""
     curves, level, costs = [], [], []
     for series, entry in enumerate(found.measured_entries):
         bits, result, training = entry.bits_per_byte, entry.result, entry.training
@@ -251,7 +251,7 @@ def _costs(found: Findings) -> str:
 
 
 def _who_had_what(found: Findings) -> str:
-    """How long each model trained and how much it read: a model that had less time may be behind for that alone."""
+    """Return the table of training seconds and tokens per model, since a model may be behind for lack of time alone."""
     rows = []
     for entry in found.measured_entries:
         training = entry.training
@@ -299,14 +299,14 @@ def _reading(found: Findings) -> str:
 
 
 def _bits_per_byte(read: Sequence[Token]) -> float | None:
-    """Of some tokens; None where one of them is held impossible."""
+    """Return the bits per byte of some tokens; None if one of them has probability zero."""
     bits = [token.b for token in read]
     size = sum(len(token.t.encode()) if token.n is None else token.n for token in read)
     return None if None in bits else sum(filter(None, bits)) / max(1, size)
 
 
 def _in_its_text(passage: str, cut: tuple[bool, bool]) -> str:
-    """A passage, as HTML, with an ellipsis on each side on which its line goes on."""
+    """Return a passage as HTML, with an ellipsis on each side where its line continues."""
     return ("…" if cut[0] else "") + passage + ("…" if cut[1] else "")
 
 
@@ -370,7 +370,7 @@ def _certificates(found: Findings) -> str:
 
 
 def _cashed_in(found: Findings) -> str:
-    """Whether the claims were met by bytes that exist, as it was found."""
+    """Return sentences that tell for how many models compression reached the claimed size."""
     proofs = [entry.proof for entry in found.measured_entries if entry.proof is not None]
     met = sum(proof.holds for proof in proofs)
     infinite = sum(proof.claimed_bits is None for proof in proofs)

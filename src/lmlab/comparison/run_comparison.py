@@ -1,4 +1,4 @@
-"""A comparison at work: step after step as `schedule` says, every result a record on disk, and at last the page."""
+"""Runs a comparison: takes the steps that `schedule` returns, records every result on disk, and writes the report."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NO_TIME = (
 
 
 class ComparisonRun:
-    """Brings a comparison to its end, from wherever its records are."""
+    """Completes a comparison from the state that its records show."""
 
     def __init__(self, asked: Asked, folder: ComparisonFolder, executor: Executor, display: Display | None) -> None:
         self.asked, self.folder, self.executor, self.display = asked, folder, executor, display
@@ -64,7 +64,7 @@ class ComparisonRun:
     # --- from beginning to end ---
 
     def run(self) -> Comparison:
-        """Do what the records lack, then rank and write the page."""
+        """Complete the missing steps, rank the entries, and write the report."""
         with self.threads:
             finished = self._work()
         entries = [self.records.entry(compared) for compared in self.asked.entries]
@@ -102,7 +102,10 @@ class ComparisonRun:
         )
 
     def _work(self) -> bool:
-        """Do every step; whether nobody stopped it. Who stops the training sees what is trained measured and ranked."""
+        """Take every step; return whether the user did not stop the comparison.
+
+        After the first Ctrl-C during training, trained models are still scored and ranked.
+        """
         while True:
             try:
                 self._look_for_overlap()
@@ -158,7 +161,7 @@ class ComparisonRun:
             write_record(self.folder.path / OVERLAP, record)
 
     def _train_or_measure(self, names: tuple[str, ...]) -> None:
-        """Train these entries, and measure those that are trained, where it is known on what."""
+        """Train these entries, and score those that are trained if the text is known."""
         tasks = [self._task(name) for name in names]
         if isinstance(self.executor, Here):
             outcomes = self.executor.run(tasks, self._attempt_here)
@@ -177,7 +180,7 @@ class ComparisonRun:
         return attempt(task, self.records.shared)
 
     def _task(self, name: str) -> Task:
-        """What is to be done with an entry. Its spec is on disk before it begins."""
+        """Return the task of one entry, after writing its specification to disk."""
         store, (compared, seed) = self.records.stores[name], self.records.runs[name]
         trained, kept = store.trained is not None, store.spec
         budget = self._budget_of(name) if kept is None else Budget.parse(kept.budget)
@@ -198,7 +201,7 @@ class ComparisonRun:
         )
 
     def _budget_of(self, name: str) -> Budget:
-        """The whole budget of a run that begins now: as planned, or less where much time was lost."""
+        """Return the whole budget of a run that begins now: the planned one, or less if much time was lost."""
         compared, _ = self.records.runs[name]
         share = self.asked.shares.get(compared.model, 1.0)
         if compared.counts:
@@ -212,7 +215,7 @@ class ComparisonRun:
         return Budget(seconds=time_shares.seconds_now(self.time_plan.train_s, fair_s) * share)
 
     def _keep(self, outcome: Outcome) -> None:
-        """Take an outcome in, and write its records where it was made on a machine with other disks."""
+        """Accept an outcome, and write its records if another machine with other disks made them."""
         store = self.records.stores[outcome.name]
         self.records.live.pop(outcome.name, None)
         if outcome.error:
@@ -224,7 +227,7 @@ class ComparisonRun:
         self._show("", note=True)
 
     def _plan_time(self, _: tuple[str, ...]) -> None:
-        """Fix how long models train, unless that is fixed, and keep time for measuring."""
+        """Fix the training time per run, unless it is fixed already, and reserve time for scoring."""
         self._time_drawing()
         plan, each = self.folder.plan, self.asked.each
         self.time_plan = time_shares.plan_time(
@@ -241,13 +244,13 @@ class ComparisonRun:
         self.folder.note(train_s=self.time_plan.train_s, budget_s=self.time_plan.budget_s)
 
     def _time_drawing(self) -> None:
-        """See how long the page will take; the first figure of a process finds fonts, and does not count."""
+        """Estimate the seconds to write the report. The first figure in a process searches for fonts and is not timed."""
         for _ in range(1 if self.finishing_s else 2):
             taken_s = drawing_s()
         self.finishing_s = min(time_shares.FIGURES * taken_s, time_shares.FINISHING * (self.records.budget_s or 0.0))
 
     def _choose_text(self, _: tuple[str, ...]) -> None:
-        """Choose how much is measured: by the time that is left where models learned, else by the budget alone."""
+        """Choose how much text is scored: by the remaining time if models were trained, else by the budget alone."""
         on_cpu: frozenset[str] = frozenset()
         size = self.records.choice.bytes
         ready = [
@@ -266,7 +269,7 @@ class ComparisonRun:
         self.folder.note(test_bytes=size, on_cpu=tuple(sorted(on_cpu)))
 
     def _end_soon(self) -> None:
-        """Measure what is trained for no longer than that many models were to have."""
+        """Limit the time for scoring to the share of the planned time that belongs to the trained models."""
         if self.asked.timed:
             self._time_drawing()
             trained = sum(store.trained is not None for store in self.records.stores.values())
@@ -307,7 +310,7 @@ class ComparisonRun:
         write_record(self.records.mix_file(tokenizer), record)
 
     def _look(self, names: tuple[str, ...]) -> None:
-        """Look closely at these entries, each at its first seed, in the time that is left."""
+        """Examine these entries, each at its first seed, in the time that is left."""
         stores = {name: self.records.stores[name] for name in names}
         left_s = None if self.until_s is None else self.until_s - self.clock.used_s
         looks = look_at_all(stores, self.records.text, seed=self.asked.seeds[0], left_s=left_s)
@@ -329,14 +332,14 @@ class ComparisonRun:
         return time_shares.baselines_s(self.asked.corpus.train.bytes, self.records.budget_s or 0.0)
 
     def _measuring_s(self, time_s: float) -> float:
-        """How many of so many seconds are kept for measuring."""
+        """Return how many of `time_s` seconds are reserved for scoring."""
         took_s = [store.measured.seconds for store in self.records.stores.values() if store.measured is not None]
         return time_shares.measuring_s(
             time_s, len(self.records.stores), self.asked.corpus.test.bytes, max(took_s, default=0.0)
         )
 
     def _rank(self, entries: Sequence[ComparedEntry]) -> tuple[SeedVariance, dict[str, int], RankingFound | None]:
-        """How much numbers vary between seeds, and who can be told apart from whom; None where nobody is to be ranked."""
+        """Return the variance over seeds, the rank by entry name, and the ranking; None if no entry can be ranked."""
         good = [entry for entry in entries if entry.status == "ranked"]
         variance = SeedVariance.of(good, len(self.asked.seeds))
         if not good:
@@ -349,7 +352,7 @@ class ComparisonRun:
     # --- who looks on ---
 
     def _watch(self, name: str) -> TrainingWatch:
-        """Passes the progress of one training on."""
+        """Return a watch that reports the progress of one run to the display."""
 
         def told(fraction: float, valid: float | None) -> None:
             self.records.live[name] = ("training", fraction, valid)

@@ -1,6 +1,6 @@
-"""What a comparison does next, as a function of the records that there are.
+"""Decides the next step of a comparison from its records.
 
-Nothing is remembered between two steps but records, so a comparison that was killed goes on where its records end.
+Only records persist between two steps, so a comparison that was killed continues where its records end.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ What = Literal["train", "measure", "plan the time", "choose the text", "run the 
 
 @dataclass(frozen=True, kw_only=True)
 class EntryState:
-    """How far one entry is."""
+    """The progress of one run."""
 
     name: str
-    counts: bool  # it is counted, not learned
+    counts: bool  # fitted by counting
     trained: bool = False
-    measured: bool = False  # on the text that is measured now
+    measured: bool = False  # scored on the current text
     looked: bool = False
     failed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """What there is of a comparison.
+    """The progress of a comparison, from which `next_step` is derived.
 
-    timed: its budget is one of time. Then the seconds of training are planned once counting is over, entries are trained one
-    after the other, and the text is chosen by the time that is left. Else the text is known from the beginning, and entries
-    are trained and measured in any order.
-    hurry: somebody stopped the training; what is trained is measured, and nothing else begins.
+    Attributes:
+        timed: the budget is in seconds. The training seconds are planned after counting, runs are trained one after the other,
+            and the time left decides which text is scored. Otherwise the text is known from the start, and runs are trained and
+            scored in any order.
+        hurry: the user stopped training; what is trained is scored, and nothing else begins.
     """
 
     entries: tuple[EntryState, ...]
@@ -45,7 +46,12 @@ class State:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step. names: of the entries, or of one tokenizer, that it is about. measuring: all training is over."""
+    """One step of a comparison.
+
+    Attributes:
+        names: the runs, or the tokenizer, to work on.
+        measuring: whether all training is over.
+    """
 
     what: What
     names: tuple[str, ...] = ()
@@ -53,7 +59,7 @@ class Step:
 
 
 def next_step(state: State) -> Step | None:
-    """What to do next; None: all is done."""
+    """Return the next step; None: the comparison is complete."""
     if all(entry.failed for entry in state.entries):
         return None
     if (step := _training(state)) is not None:
@@ -63,7 +69,7 @@ def next_step(state: State) -> Step | None:
 
 
 def _training(state: State) -> Step | None:
-    """What is to be done until every entry is trained."""
+    """Return the next step before every run is trained; None: all are trained or training was stopped."""
     if state.hurry:
         return None
     untrained = [entry for entry in state.entries if not entry.trained and not entry.failed]
@@ -78,7 +84,10 @@ def _training(state: State) -> Step | None:
 
 
 def _measuring(state: State) -> Step | None:
-    """What is to be done with the entries that are trained."""
+    """Return the next step after training: choose the test text, run the baselines, score, mix, or examine models in detail.
+
+    The result is None if all steps are done.
+    """
     ready = [entry for entry in state.entries if entry.trained and not entry.failed]
     if not ready:
         return None

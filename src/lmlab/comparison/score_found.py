@@ -1,4 +1,4 @@
-"""The number of one model, as a comparison keeps it."""
+"""The score of one model, as a comparison records it."""
 
 from __future__ import annotations
 
@@ -12,40 +12,43 @@ from lmlab.text.plain_words import are_words
 
 @dataclass(frozen=True)
 class Score:
-    """The result of one model: the JSON of `lmlab.measure.Result`, kept whole, and read through these properties."""
+    """The result of one model: the JSON document of `lmlab.measure.Result`, with properties to read it."""
 
     document: Mapping[str, Any]
 
     def to_json(self) -> Mapping[str, Any]:
-        """As it was."""
+        """Return the document unchanged."""
         return self.document
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Score:
-        """As it was."""
+        """Wrap a document unchanged."""
         return cls(document)
 
     @property
     def bits_per_byte(self) -> float | None:
-        """The number; None where it is infinite."""
+        """Bits per byte; None if infinite."""
         found: float | None = self.document["bits_per_byte"]
         return found
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Its 95% interval."""
+        """The 95% interval of the bits per byte; None if there is none."""
         ends = self.document["interval"]
         return None if ends is None else (ends[0], ends[1])
 
     @property
     def perplexity_per_word(self) -> float | None:
-        """Spelling included; None where it is infinite, or what stands between spaces are no words."""
+        """Perplexity per word, including the cost of spelling unknown words.
+
+        It is None if infinite, or if the strings between spaces are not words.
+        """
         found: float | None = self.document["perplexity"].get("word")
         return found if are_words(self.document.get("characters", 1), self.document.get("words", 1)) else None
 
     @property
     def parameters(self) -> int:
-        """Of the model."""
+        """Number of parameters of the model."""
         return int(self.document["model"]["parameters"])
 
     @property
@@ -55,12 +58,12 @@ class Score:
 
     @property
     def held_out(self) -> str:
-        """Whether the text was: "held out", "not held out" or "unknown"."""
+        """Whether the text was held out from training: "held out", "not held out" or "unknown"."""
         return str(self.document.get("held_out", {}).get("verdict", "unknown"))
 
     @property
     def copied(self) -> float | None:
-        """The share of the text, at least, that the model was trained on, exactly or nearly; None: not known."""
+        """A lower bound on the share of the text that occurs in the training text, exactly or nearly; None: unknown."""
         found: float | None = self.document.get("held_out", {}).get("copied")
         return found
 
@@ -77,5 +80,5 @@ class Score:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader should know beside the number."""
+        """Notes to show beside the score."""
         return list(self.document["notes"])

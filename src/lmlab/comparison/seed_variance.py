@@ -1,4 +1,4 @@
-"""How much the numbers of a comparison vary between seeds: measured, or not known (see `lmlab.measure.luck`)."""
+"""The variation of the scores of a comparison between seeds: estimated, or unknown (see `lmlab.measure.luck`)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lmlab.measure import luck as training
 
 @dataclass(frozen=True, kw_only=True)
 class SeedVariance:
-    """Standard deviation of each learned entry's bits per byte over seeds, where there are several."""
+    """Standard deviation over seeds of each trained entry's bits per byte, if there are several seeds."""
 
-    deviations: dict[str, float]  # by entry name, of one run, in bits per byte; empty where it is not known
+    deviations: dict[str, float]  # of one run, by entry name, in bits per byte; empty: unknown
     seeds: int
-    learned: int  # entries that were learned, and so vary between seeds
+    learned: int  # number of entries that vary between seeds
     training: training.Luck  # of all entries, for the ranking
 
     @classmethod
     def of(cls, entries: Sequence[ComparedEntry], seeds: int) -> SeedVariance:
-        """Of these entries, in their order."""
+        """Estimate the variation over seeds of these entries, in their order."""
         learned = [e for e in entries if e.learned and e.result is not None and math.isfinite(e.scored.total_nats)]
         names = {e.name for e in learned}
         found = training.Luck.measured(
@@ -32,7 +32,7 @@ class SeedVariance:
         return cls(deviations=known, seeds=seeds, learned=len(learned), training=found)
 
     def found(self) -> SeedSpread:
-        """The deviations and how they are known, also in words, for the record."""
+        """Return the deviations, and how they were estimated in words, for the record."""
         return SeedSpread(
             deviations=self.deviations,
             seeds=self.seeds,

@@ -1,4 +1,4 @@
-"""From entries that were trained and measured to what the comparison found."""
+"""Combines the trained and scored entries into the findings of a comparison."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def summarize(
     seed: int,
     seconds: float,
 ) -> Findings:
-    """Everything that was found; `entries` best first. seconds: that the comparison took."""
+    """Return all findings of a comparison. entries: best first. seconds: the time that the comparison took."""
     ranked = [e for e in entries if e.rank is not None]
     return Findings(
         command=command,
@@ -107,7 +107,7 @@ def _measured(chosen: Spread) -> Measured:
 
 
 def order(entry: ComparedEntry) -> tuple[int, float]:
-    """Ranked ones by bits per byte, then those whose certificate fails, then those without a number."""
+    """Return the sort key of an entry: ranked ones by bits per byte, then those that fail a check, then the others."""
     bits = entry.result.bits_per_byte if entry.result is not None else math.inf
     return ({"ranked": 0, "unranked": 1}.get(entry.status, 2), bits)
 
@@ -161,17 +161,17 @@ def _entry(entry: ComparedEntry) -> Entry:
 
 
 def _allowed_s(run: Run) -> float | None:
-    """Its budget, if it was one of seconds."""
+    """Return the budget of a run in seconds; None if it is in another unit."""
     return Budget.parse(run.record.training.budget).seconds
 
 
 def _untold(run: Run) -> bool:
-    """Whether it used up its time and its curve is too short to tell if that was enough."""
+    """Return whether a run used up its time and its curve is too short to judge whether the time sufficed."""
     return run.status == "finished" and too_short_to_tell(run.metrics, run.record.training.earlier)
 
 
 def _curve(run: Run) -> tuple[CurvePoint, ...]:
-    """Validation bits per byte over seconds."""
+    """Return the validation bits per byte over training seconds."""
     return tuple(
         CurvePoint(seconds=line["seconds"], bits_per_byte=line["valid_bits_per_byte"])
         for line in run.metrics
@@ -180,7 +180,7 @@ def _curve(run: Run) -> tuple[CurvePoint, ...]:
 
 
 def _pair(better: str, worse: str, ranking: RankingFound) -> Pair:
-    """How much better one entry is than the next, and how sure that is, from the intervals of all pairs together."""
+    """Return the difference between one entry and the next, with the simultaneous interval over all pairs."""
     pair = ranking.between(better, worse)
     if pair.difference is None or pair.low is None or pair.high is None:
         return Pair(better=better, worse=worse, difference=None, interval=None, real=pair.apart)
@@ -195,7 +195,7 @@ def _pair(better: str, worse: str, ranking: RankingFound) -> Pair:
 
 
 def _differences(ranked: Sequence[ComparedEntry]) -> Differences | None:
-    """Passages where the best beats the second best by most, and the reverse."""
+    """Return the passages where the best entry gains most on the second best, and the reverse."""
     if len(ranked) < 2:
         return None
     best, second = ranked[0], ranked[1]

@@ -1,8 +1,8 @@
-"""How one wall-clock budget is shared: count models take what they need, learned ones train equally long, the rest measures.
+"""Divides one wall-clock budget: count models take the time they need, the others train equally long, the rest is for scoring.
 
-What measuring takes is not foreseen but allotted: how much text is measured, and how much of it is compressed as a proof,
-follows from the time that is left when everything is trained. So the seconds of training can be fixed once, for all models
-alike, and what one model leaves over (it may stop early) is not lost.
+The time for scoring is allotted, not predicted: the time left after training decides how much text is scored and how much
+of it is compressed as a proof. So the training seconds can be fixed once for all models. Time that a model leaves over, if
+it stops early, is used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ BYTES_WITHOUT_CLOCK = 120_000  # of test text, where budgets are steps and nothi
 
 
 def seconds_of(budget: str | Budget) -> float:
-    """A time for everything; a Mistake if it is none."""
+    """Return the budget of the whole comparison in seconds.
+
+    Raises:
+        Mistake: the budget is not in seconds.
+    """
     budget = Budget.parse(budget)
     if budget.seconds is None:
         raise Mistake(
@@ -49,7 +53,7 @@ def seconds_of(budget: str | Budget) -> float:
 
 
 def shared_out(budget: Budget, share: float) -> Budget:
-    """A share of a budget, whatever its unit."""
+    """Multiply a budget by a share, in the budget's own unit."""
     if budget.seconds is not None:
         return Budget(seconds=share * budget.seconds)
     if budget.epochs is not None:
@@ -61,13 +65,17 @@ def shared_out(budget: Budget, share: float) -> Budget:
 
 
 def in_order(models: Sequence[str]) -> list[str]:
-    """Count models first, then those that learn; within each the order of the ladder, then one's own by name."""
+    """Sort models: those that do not learn first; within each group the order of `names`, then plugins by name."""
     place = {name: index for index, name in enumerate(names())}
     return sorted(models, key=lambda m: (kind_of(m).way is Way.LEARNS, place.get(m, len(place)), m))
 
 
 def checked_shares(shares: Mapping[str, float], models: Sequence[str]) -> dict[str, float]:
-    """How many times as long as the others each of these models is trained; a Mistake where that cannot be."""
+    """Return the relative training time of each named model.
+
+    Raises:
+        Mistake: a model is not compared or does not learn, or its share is not positive and finite.
+    """
     for name, share in shares.items():
         if name not in models:
             raise Mistake(
@@ -92,44 +100,54 @@ def checked_shares(shares: Mapping[str, float], models: Sequence[str]) -> dict[s
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """What one learned model is to have: `runs` of training, one a seed, each `share` times the usual seconds."""
+    """The training time of one entry: `runs` runs, each `share` times as long as usual."""
 
     share: float
     runs: int
 
 
 def training_s(turns: Sequence[Turn], seconds: float, around_s: float = AROUND_S) -> float:
-    """What these turns take in all, if a run of share 1 trains so many seconds, and something is to be done around each."""
+    """Return the seconds that all turns take.
+
+    Args:
+        turns: the turns.
+        seconds: training seconds of a run of share 1.
+        around_s: seconds of overhead per run.
+    """
     return sum(turn.runs * (turn.share * seconds * (1.0 + AROUND_SHARE) + around_s) for turn in turns)
 
 
 def equal_seconds(turns: Sequence[Turn], time_s: float, around_s: float = AROUND_S) -> float:
-    """Seconds of training for a run of share 1, the same for all, when all have `time_s` seconds together; some in any case."""
+    """Return the equal training seconds of a run of share 1 if all turns together have `time_s` seconds; at least `LEAST_S`."""
     no_training_s = training_s(turns, 0.0, around_s)
     return max(LEAST_S, (time_s - no_training_s) / (training_s(turns, 1.0, around_s) - no_training_s))
 
 
 def seconds_now(planned_s: float, fair_s: float) -> float:
-    """Seconds for a model whose turn has come: as planned, or less where time was lost and equal parts of it are `fair_s`."""
+    """Return the training seconds of the next run: as planned, or fewer if lost time reduced the equal share to `fair_s`."""
     return planned_s if fair_s > NEARLY * planned_s else max(fair_s, AT_LEAST * planned_s)
 
 
 def measuring_s(left_s: float, models: int, test_bytes: int, took_s: float = 0.0) -> float:
-    """Seconds of those left that are kept for measuring so many models on a test part of so many bytes.
+    """Return how many of the seconds left are reserved for scoring.
 
-    took_s: what measuring one of them took a moment ago. On a slow or busy machine all take so long, and longer.
+    Args:
+        left_s: seconds left.
+        models: number of models to score.
+        test_bytes: size of the test part.
+        took_s: seconds of a recent scoring. On a slow or busy machine, the others take at least as long.
     """
     usual_s = min(MEASURING * left_s, models * (MODEL_S + BYTE_S * test_bytes))
     return max(usual_s, min(SLOWEST * took_s * models, MOST_MEASURING * left_s))
 
 
 def baselines_s(train_bytes: int, budget_s: float) -> float:
-    """Seconds that general compressors get."""
+    """Return the seconds reserved for general compressors."""
     return min(BASELINES * budget_s, BASELINE_BYTE_S * train_bytes)
 
 
 def least_budget_s(turns: Sequence[Turn], train_bytes: int) -> float:
-    """The least budget, in whole seconds, in which every run trains at all. Models that only count have no least one."""
+    """Return the smallest budget, in whole seconds, that gives every run some training; 0 if no model learns."""
     if not turns:
         return 0.0
     shortest = min(turn.share for turn in turns)
@@ -138,22 +156,22 @@ def least_budget_s(turns: Sequence[Turn], train_bytes: int) -> float:
 
 
 def test_bytes(budget_s: float) -> int:
-    """Bytes of test text to measure in a budget, where nothing is known of the speed."""
+    """Return the bytes of test text to score for a budget, if the speed of the models is unknown."""
     return max(LEAST_TEST_BYTES, round(TEST_BYTES_PER_SECOND * budget_s))
 
 
 def each_budget_s(each: Budget, turns: Sequence[Turn]) -> float:
-    """Seconds that training takes alone, where every run trains equally long."""
+    """Return the seconds of training alone if every run of share 1 has the budget `each`."""
     return (each.seconds or 0.0) * max(1.0, sum(turn.share * turn.runs for turn in turns))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimePlan:
-    """How the time of a comparison is divided."""
+    """The division of a comparison's time."""
 
     train_s: float  # of a run of share 1
-    measuring_s: float  # that are kept for measuring
-    budget_s: float  # of everything
+    measuring_s: float  # reserved for scoring
+    budget_s: float  # of the whole comparison
 
 
 def plan_time(
@@ -168,14 +186,18 @@ def plan_time(
     around_s: float,
     keep_s: Callable[[float], float],
 ) -> TimePlan:
-    """Divide what is left of a budget between training and measuring.
+    """Divide the rest of a budget between training and scoring.
 
     Args:
-        turns: of all learned models; `missing`: of what is still to be trained.
-        each_s: what was asked for every run; None: the budget is for everything.
-        train_s: of a run, where an earlier call fixed that.
-        after_s: that baselines and the page take; around_s: that a run takes beside training.
-        keep_s: how many of so many seconds are kept for measuring.
+        turns: the turns of all trained models.
+        missing: the turns that are not trained yet.
+        budget_s: seconds for the whole comparison.
+        each_s: requested training seconds per run; None: the budget is for the whole comparison.
+        train_s: training seconds of a run of share 1, if an earlier call fixed them.
+        used_s: seconds used so far.
+        after_s: seconds for the baselines and the report.
+        around_s: seconds of overhead per run.
+        keep_s: returns how many of the given seconds are reserved for scoring.
     """
     if each_s is not None:
         training = training_s(missing, each_s, around_s)

@@ -1,4 +1,4 @@
-"""`compare`: checks what is asked, claims the folder, and begins the work."""
+"""The function `compare`: checks the arguments, locks the folder, and runs the comparison."""
 
 from __future__ import annotations
 
@@ -46,22 +46,38 @@ def compare(
     progress: bool = False,
     command: str = "",
 ) -> Comparison:
-    """Train every model on one text inside one wall-clock budget, measure them on the same test bytes, and rank them.
+    """Train every model on one text within one wall-clock budget, score them on the same test bytes, and rank them.
 
-    budget: of time, for everything from when the text is read (five minutes, if nobody says). Learned models train equally
-        long; counted ones take what they need.
-    each: instead of a budget, what every run of a learned model has: a time, and the budget is what that comes to; or steps or
-        tokens, and the numbers are the same on every machine of a kind, however often the comparison is stopped.
-    shares: by model, how many times as long as the others it trains.
-    seeds: how often each learned model is trained, with `seed` and those after it; its number is then their mean, and
-        the variance between seeds is measured, so that the ranking speaks of kinds of model. The budget stays what it
-        is for all of them.
-    settings, learning: of each model and of its training loop, by its name. command: how to repeat it, for the page.
-    executor: where models are trained and measured: here, or, where `each` is in steps or tokens, processes:N or ray:ADDRESS.
-    progress: say on stderr which models are done; watch: whoever wants to know more, instead.
-    The comparison is kept in the folder `out`, with its page. Run again with the same folder and for the same time, it goes on
-    in the time that is left, and nothing that is finished is trained or measured again. A folder that holds another comparison
-    is a Mistake. Where none is named it is runs/compare-TEXT or, if that holds another comparison, runs/compare-TEXT-2, -3 …
+    The comparison is saved in the folder `out` with its report. Called again with the same folder and budget, it continues in
+    the remaining time; completed runs are neither trained nor scored again.
+
+    Args:
+        text: the text, its files or its corpus.
+        out: the folder; its default is runs/compare-TEXT, or runs/compare-TEXT-2 and so on if that holds another comparison.
+        budget: seconds for the whole comparison, from reading the text on (default: five minutes). Neural models train
+            equally long; count models take the time they need.
+        each: the budget of each trained run, instead of `budget`. In seconds, the whole budget follows from it. In steps or
+            tokens, all machines of one type get the same results, however often the comparison is stopped.
+        shares: by model, its training time relative to the others.
+        models: the models to compare; None: the default models.
+        tokenizers: the tokenizers; every model is trained with each of them.
+        split: the shares of the training, validation and test parts.
+        split_by: the unit that is divided among the parts.
+        valid: a separate validation text.
+        test: a separate test text.
+        seed: the first seed.
+        seeds: number of seeds per trained model. Its score is their mean, and the ranking accounts for the variance between
+            seeds. The budget stays the same for all of them together.
+        settings: by model, the settings of its architecture.
+        learning: by model, the settings of its training loop.
+        device: the device to train and score on.
+        executor: where runs are trained and scored: here, or, if `each` is in steps or tokens, processes:N or ray:ADDRESS.
+        watch: a display of the progress.
+        progress: print on stderr which models are done, if there is no `watch`.
+        command: the command that repeats the comparison, for the report.
+
+    Raises:
+        Mistake: an argument is invalid, or `out` holds another comparison.
     """
     if budget is not None and each is not None:
         raise Mistake(

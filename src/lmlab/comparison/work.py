@@ -1,4 +1,4 @@
-"""The work of one entry: train it, measure it, write its records. It runs in any process that sees the text."""
+"""The work on one run: trains it, scores it, and writes its records, in any process that can read the text."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """An entry and how far it is to be brought: trained, or, where a text is named, measured on it too."""
+    """A task: train one run and, if `text` is set, score it on that text."""
 
     spec: EntrySpec
     corpus: Mapping[str, Any]  # Corpus.spec()
-    records: str  # the folder of its records
-    run: str  # the folder of its run
-    text: TextChoice | None = None  # None: it is only trained
-    validation: TextChoice | None = None  # None: the validation part is not measured
+    records: str  # folder of the records
+    run: str  # folder of the run
+    text: TextChoice | None = None  # None: only train
+    validation: TextChoice | None = None  # None: do not score the validation part
     keep_scores: bool = False
-    seed: int = 0  # of the places that the certificate looks at
-    threads: int | None = None  # None: as many as the process has
-    on_cpu: bool = False  # measure there, whatever device was asked for
+    seed: int = 0  # of the positions that the certificate checks
+    threads: int | None = None  # None: the thread count of the process
+    on_cpu: bool = False  # score on the CPU instead of the requested device
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of a task: records, or an error."""
+    """The result of a task: records, or an error message."""
 
     task: Task
     trained: TrainedEntry | None = None
@@ -60,36 +60,40 @@ class Outcome:
 
     @property
     def name(self) -> str:
-        """Of the entry."""
+        """The name of the run."""
         return self.task.spec.name
 
 
 @dataclass(kw_only=True)
 class Shared:
-    """What the tasks of one process have in common, so that it is made once."""
+    """Corpus, tokenizers, text samples and timings, cached once per process for all tasks."""
 
     corpus: Corpus
     timings: Timings = field(default_factory=Timings)
     store_of: Callable[[Task], EntryStore] = lambda task: EntryStore(Path(task.records), Path(task.run))
-    watch_of: Callable[[str], Watch | None] = lambda name: None  # by the name of the entry
+    watch_of: Callable[[str], Watch | None] = lambda name: None  # by the name of the run
     tokenizers: dict[str, Tokenizer] = field(default_factory=dict)
     texts: dict[TextChoice, Spread] = field(default_factory=dict)
 
     def tokenizer(self, spec: str) -> Tokenizer:
-        """Made for the training part."""
+        """Return the tokenizer of a specification, trained on the training part."""
         if spec not in self.tokenizers:
             self.tokenizers[spec] = train_tokenizer(spec, self.corpus.train.pieces())
         return self.tokenizers[spec]
 
     def text(self, choice: TextChoice) -> Spread:
-        """The bytes of a choice."""
+        """Return the sample of a choice."""
         if choice not in self.texts:
             self.texts[choice] = choice.spread(self.corpus)
         return self.texts[choice]
 
 
 def trained_record(run: Run, *, seconds: float, peak_memory_bytes: int = 0) -> TrainedEntry:
-    """The record of a run that came to its end; a Mistake where it has learned nothing."""
+    """Return the training record of a completed run.
+
+    Raises:
+        Mistake: the run has no trained weights.
+    """
     result, sha256 = require_trained(run).record.result, run.record.model.sha256
     assert sha256 is not None, "a run that came to its end has weights"
     said = str(result.undertrained or result.calibration_note or result.message)
@@ -103,9 +107,9 @@ def trained_record(run: Run, *, seconds: float, peak_memory_bytes: int = 0) -> T
 
 
 def attempt(task: Task, shared: Shared | None = None) -> Outcome:
-    """Bring an entry as far as its task says; what fails is an outcome, and no other entry suffers from it.
+    """Complete a task; a failure becomes an outcome with an error, so that other runs are not affected.
 
-    Records that are on disk are not made again. Only being stopped ends more than this task.
+    Steps whose records are on disk are not repeated. Only Ctrl-C ends more than this task.
     """
     try:
         shared = shared or Shared(corpus=Corpus.from_spec(dict(task.corpus)))
@@ -155,7 +159,7 @@ class _Work:
         return trained_record(run, seconds=seconds, peak_memory_bytes=memory.peak_bytes)
 
     def _begun(self) -> Run:
-        """A new run, in the place of what a kill in its first moments left."""
+        """Train a new run, after deleting the remains of one that was killed at its start."""
         spec = self.task.spec
         shutil.rmtree(self.store.run_folder, ignore_errors=True)
         return train(
@@ -193,7 +197,7 @@ class _Work:
         )
 
     def _validation(self, device: str) -> float | None:
-        """Bits per byte of the validation part with the weights that were kept; None where it is not asked for."""
+        """Return the bits per byte of the validation part with the saved weights; None if not requested."""
         if self.task.validation is None:
             return None
         text, run = self.shared.text(self.task.validation), self.store.run

@@ -1,4 +1,4 @@
-"""Where the tasks of a comparison or a sweep run. An executor is one file here and one line in `EXECUTORS`."""
+"""Executors of the tasks of a comparison or sweep. An executor is one file here and one line in `EXECUTORS`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Executor(Protocol):
     """Runs tasks that do not depend on each other."""
 
     def run(self, tasks: Sequence[Task], work: Callable[[Task], Outcome]) -> Iterator[Outcome]:
-        """Do the work of each task and yield the outcomes as they come, in whatever order.
+        """Run each task and yield the outcomes in order of completion.
 
-        A task whose process dies has an outcome with an error. Whatever ends this iterator ends the work too.
+        If the process of a task dies, its outcome holds an error. Closing the iterator also ends the tasks.
         """
 
 
@@ -30,7 +30,7 @@ EXECUTORS: dict[str, Callable[[str], Executor]] = {  # by name; each is made fro
 
 
 def executor_of(spec: str) -> Executor:
-    """The executor of a name and what follows its colon: here, processes:4, ray:ADDRESS."""
+    """Return the executor of a specification such as here, processes:4 or ray:ADDRESS."""
     name, _, rest = spec.partition(":")
     if name not in EXECUTORS:
         raise Mistake(

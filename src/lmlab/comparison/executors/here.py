@@ -1,4 +1,4 @@
-"""Tasks run in this process, one after the other."""
+"""Executor that runs tasks in this process, one after the other."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from lmlab.comparison.work import Outcome, Task
 
 
 class Here:
-    """Runs each task when its outcome is asked for."""
+    """Runs each task when its outcome is requested."""
 
     def __init__(self, rest: str = "") -> None:
-        """rest: nothing; this executor has no settings."""
+        """Ignore `rest`: this executor has no settings."""
 
     def run(self, tasks: Sequence[Task], work: Callable[[Task], Outcome]) -> Iterator[Outcome]:
         """See `Executor.run`."""

@@ -1,4 +1,4 @@
-"""Tasks run in processes of their own, side by side, because a thread count cannot be taken back."""
+"""Executor that runs tasks in parallel in separate processes, because a process cannot undo a change of its thread count."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Work = Callable[[Task], Outcome]
 
 
 class Processes:
-    """Runs tasks in a pool of processes. count: how many at a time."""
+    """Runs tasks in a pool of `count` processes."""
 
     def __init__(self, count: str | int = 1) -> None:
         if not str(count).isdecimal() or not int(count):
@@ -37,8 +37,8 @@ class Processes:
     def run(self, tasks: Sequence[Task], work: Work) -> Generator[Outcome, None, None]:
         """See `Executor.run`.
 
-        When a process dies, its pool does not say which task it had. So those without an outcome get a process each, and the
-        one that dies again is the one that failed.
+        If a process dies, its pool does not tell which task it had. So every unfinished task then gets its own process, and the
+        one that dies again is the task that failed.
         """
         if not tasks:
             return
@@ -82,7 +82,7 @@ def _pool(processes: int) -> ProcessPoolExecutor:
 
 @contextmanager
 def _deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes that start in this block do not hear Ctrl-C, which is for the parent, not even while they import torch."""
+    """Block Ctrl-C (SIGINT) in processes that start in this block, even while they import torch: the parent handles it."""
     if sys.platform == "win32":
         yield
         return
@@ -95,10 +95,10 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def _main_left_alone(tasks: Sequence[Task], work: Work) -> Iterator[None]:
-    """Processes that start in this block do not run the script again that they are started from.
+    """Keep processes that start in this block from running the main script again.
 
-    They would, so that what it defines can be had from `__main__`: of use only to a model or a way to work that is defined
-    there. A script that calls a sweep at its top would begin another sweep in each of them.
+    A spawned process runs the script to import names from `__main__`. Only a model or work function defined there needs that.
+    A script that calls a sweep at top level would start another sweep in every process.
     """
     if work.__module__ == "__main__" or any(task.spec.model.startswith("__main__:") for task in tasks):
         yield
@@ -116,9 +116,9 @@ def _main_left_alone(tasks: Sequence[Task], work: Work) -> Iterator[None]:
 
 
 def _follow_parent() -> None:
-    """In a process of the pool: Ctrl-C is for the parent, which says what follows; and when it is gone, so are we.
+    """Ignore Ctrl-C in a process of the pool, and end the process when its parent has ended.
 
-    A pool's process would wait forever for its next task from a parent that was killed.
+    Otherwise the process would wait forever for its next task if the parent is killed.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()

@@ -1,4 +1,4 @@
-"""Tasks run on a Ray cluster, whose machines see the text and the folder."""
+"""Executor that runs tasks on a Ray cluster, whose machines must have access to the text and the folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmlab.config import Mistake
 
 
 class RayCluster:
-    """Runs tasks on the cluster at an address; "local": on one that is started here for the purpose."""
+    """Runs tasks on the Ray cluster at an address; "local" starts a cluster on this machine."""
 
     def __init__(self, address: str = "local") -> None:
         self.address = address or "local"
