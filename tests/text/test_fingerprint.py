@@ -270,6 +270,17 @@ def test_what_is_too_short_for_the_sample_is_compared_byte_for_byte(tmp_path: Pa
         assert verdict(train, held, at_hand=True) == expected
 
 
+@pytest.mark.parametrize("size", [16, 24, 40, 49, 50, 90])
+def test_copies_count_as_held_out_in_documents_of_no_length(size: int, tmp_path: Path) -> None:
+    content = spoken(1, seed=1)[: size - 1].encode() + b"\n"
+    (tmp_path / "copies").write_bytes(content * 400)
+    copies = [Document(tmp_path / "copies", at * size, (at + 1) * size) for at in range(400)]
+    train, test = Part("train", copies[:360]), Part("test", copies[360:])
+    assert verdict(train, test, at_hand=True) != "held out"
+    whole = Part("test", [Document(tmp_path / "copies", 0, 40 * size)])
+    assert verdict(train, whole, at_hand=True) != "held out", "one document, made of those that were trained on"
+
+
 def test_a_text_in_the_settings_of_a_model_is_not_held_out(tmp_path: Path) -> None:
     train, text = part(tmp_path, spoken(3000, seed=1), "train"), spoken(500, seed=2)
     held, prints = part(tmp_path, text, "test"), [Fingerprint.of(train)]

@@ -7,7 +7,7 @@ order.
 
 Where the sample cannot tell, or a fifth of the text occurs in the training text, both are compared byte for byte, if the
 training text is at hand: a text of which half stands in the training text, in pieces of 50 bytes, is not held out, whatever
-the reason.
+the reason. Documents that are shorter than such a piece cannot be compared so; where they decide, nothing is known.
 """
 
 from __future__ import annotations
@@ -117,8 +117,9 @@ def _look(text: Fingerprint, part: Part, at_hand: AtHand | None) -> HeldOut:
     if found.verdict == "not held out" or not (found.verdict == "unknown" or found.is_worth_telling):
         return found
     training = at_hand(text.sha256) if at_hand is not None and text.sha256 else None
-    if training is not None:
-        return _compare(training, part, found, text.pieces.usual)
+    compared = None if training is None else _compare(training, part, found, text.pieces.usual)
+    if compared is not None:
+        return compared
     if found.shared > MOST_SHARED:  # whether that is repetition or a copy, only the bytes can tell
         return _unknown(found.detail)
     return found
@@ -162,8 +163,8 @@ def _judge(sample: Sample, hashes: int, shared: int, what: str) -> HeldOut:
     )
 
 
-def _compare(training: Part, part: Part, sampled: HeldOut, usual: float) -> HeldOut:
-    """What the bytes of both texts show, where the samples leave it open.
+def _compare(training: Part, part: Part, sampled: HeldOut, usual: float) -> HeldOut | None:
+    """What the bytes of both texts show, where the samples leave it open; None: too few of them can be compared.
 
     usual: the share of the training text's sampled pieces that occur in another tenth of it. Pieces are compared without case
     and digits, so they repeat at least as often as the bytes do: a text whose pieces seldom repeat is not searched for
@@ -175,6 +176,8 @@ def _compare(training: Part, part: Part, sampled: HeldOut, usual: float) -> Held
     if share > MOST_SHARED:
         detail = f"{standing}: the number shows what was remembered"
         return HeldOut(verdict="not held out", copied=share, detail=detail)
+    if max(share + _in_short_documents(part), _in_short_documents(training)) > MOST_SHARED:
+        return None
     if usual > REPEATING and _repetition(training) > MOST_SHARED:
         why = "the training text repeats itself, so that only exact copies can be found: take the repetitions out of it"
         return _unknown(f"{why} ({standing})")
@@ -183,6 +186,11 @@ def _compare(training: Part, part: Part, sampled: HeldOut, usual: float) -> Held
     if part.bytes < LEAST_BYTES:
         return _unknown(TOO_SHORT)
     return HeldOut(verdict="held out", copied=share, detail=standing, is_worth_telling=share > WORTH_TELLING)
+
+
+def _in_short_documents(part: Part) -> float:
+    """The share of a text that stands in documents shorter than the pieces that are compared."""
+    return sum(document.size for document in part.documents if document.size < WINDOW) / max(1, part.bytes)
 
 
 def _repetition(training: Part) -> float:
