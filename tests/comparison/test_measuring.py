@@ -78,14 +78,31 @@ def test_the_training_part_may_be_asked_for_and_is_marked(run: Run, lmlab) -> No
     assert "NOT HELD OUT" in shown
 
 
-def test_a_run_without_a_fingerprint_is_not_certified(run: Run, lmlab) -> None:  # type: ignore[no-untyped-def]
+def test_a_run_without_fingerprint_and_training_text_is_not_certified(
+    run: Run,
+    tmp_path: Path,
+    lmlab,  # type: ignore[no-untyped-def]
+) -> None:
     (run.folder / "training_text.safetensors").unlink()
-    code, shown, _ = lmlab("eval", run.folder)
+    (tmp_path / "text.txt").unlink()
+    other = tmp_path / "other.txt"
+    other.write_text(lines(300, seed=2))
+    code, shown, _ = lmlab("eval", run.folder, other)
     assert code == 0
     assert "not certified: whether the text was held out is not known" in " ".join(shown.split())
-    found = json.loads(lmlab("eval", run.folder, "--json")[1])
+    found = json.loads(lmlab("eval", run.folder, other, "--json")[1])
     assert found["held_out"]["verdict"] == "unknown"
     assert (found["certified"], found["certificate"]["held_out"]) == (False, None)
+
+
+def test_a_fingerprint_that_is_lost_is_made_again_from_the_training_text(run: Run, tmp_path: Path) -> None:
+    text, copy = tmp_path / "text.txt", tmp_path / "copy.txt"
+    copy.write_text(near_copy(run.corpus.train.text()))
+    (run.folder / "training_text.safetensors").unlink()
+    assert lab.evaluate(lab.load(run.folder)).certified
+    assert lab.evaluate(lab.load(run.folder), copy).held_out.verdict == "not held out"
+    text.write_text(text.read_text() + "and more\n")
+    assert lab.evaluate(lab.load(run.folder), copy).held_out.verdict == "unknown", "it is another text"
 
 
 def test_a_comparison_on_the_training_text_ranks_nobody_and_says_why(tmp_path: Path) -> None:
@@ -109,6 +126,7 @@ def test_what_weights_learned_before_is_not_forgotten(tmp_path: Path) -> None:
     for text in (first, second):
         assert lab.evaluate(new, text).held_out.verdict == "not held out"
     (old.folder / "training_text.safetensors").unlink()
+    first.unlink()
     newer = lab.fine_tune(old, second, out=tmp_path / "newer", budget="2steps")
     assert lab.evaluate(newer, second).held_out.verdict == "not held out"
     assert lab.evaluate(newer).held_out.verdict == "unknown"

@@ -201,10 +201,16 @@ class Run:
 
     @property
     def learned_from(self) -> list[Fingerprint]:
-        """The fingerprints of all texts that the weights were trained on. An unknown text has the fingerprint
-        `Fingerprint.unknown`.
+        """Return the fingerprints of all texts that the weights were trained on.
+
+        An unknown text has the fingerprint `Fingerprint.unknown`.
         """
-        return fingerprints_in(self.folder, self.record.inputs.fingerprints or ())
+        inputs = self.record.inputs
+
+        def training_part() -> Part | None:
+            return self.training_text(inputs.corpus["parts"]["train"]["sha256"])
+
+        return fingerprints_in(self.folder, inputs.fingerprints or (), training_part)
 
     def training_text(self, sha256: str) -> Part | None:
         """Return the part of the corpus with this SHA-256; None if it is missing on disk or has changed."""
