@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from some_text import some_lines
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -58,7 +60,7 @@ def test_the_wheels_work_where_nothing_of_the_sources_is(tmp_path: Path, wheels:
         [python, "-m", "pip", "install", "-q", "--no-deps", *wheels.values()], check=True, capture_output=True
     )
     borrowed = os.pathsep.join(path for path in sys.path if path.endswith("site-packages"))
-    (tmp_path / "text.txt").write_text("the cat sat on the mat\n" * 100)
+    (tmp_path / "text.txt").write_text(some_lines(400))
 
     def lmlab(*arguments: str) -> str:
         done = subprocess.run(
