@@ -22,12 +22,14 @@ MODELS: dict[str, dict[str, Any]] = {
     "rnn-attention": {},
     "gpt": {"layers": 2, "width": 64, "context": 32},
 }
+STEPS = {"attention": 1600}  # which is still 0.023 bits above the entropy after 800
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_a_model_with_enough_context_reaches_the_entropy_and_never_beats_it(model: str, tmp_path: Path) -> None:
-    run = lmlab.train(model, SOURCE, out=tmp_path / model, tokenizer="byte", budget="800steps", settings=MODELS[model])
+    budget = f"{STEPS.get(model, 800)}steps"
+    run = lmlab.train(model, SOURCE, out=tmp_path / model, tokenizer="byte", budget=budget, settings=MODELS[model])
     result = lmlab.evaluate(run)
     entropy = run.corpus.entropy_bits_per_symbol
     assert result.certificate.failures == []
