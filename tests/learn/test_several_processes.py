@@ -20,7 +20,7 @@ import lmlab
 from interrupts import InterruptAt
 from lmlab.learn import loop, prepare_text
 from lmlab.learn.run import Run
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 from mistakes import mistake
 
 WORDS = [
@@ -73,7 +73,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
 }
 
 
-def trained(model: str, text: Path, out: Path, world: World = ALONE, **changes: Any) -> Run:
+def trained(model: str, text: Path, out: Path, world: World = SINGLE_PROCESS, **changes: Any) -> Run:
     asked: dict[str, Any] = {"settings": CASES[model][1], "learning": {"rows": 6}, "budget": "6steps", "device": "cpu"}
     return lmlab.train(model, text, out=out, world=world, **(asked | changes))
 

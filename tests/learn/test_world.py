@@ -29,7 +29,7 @@ from lmlab.learn.outcome import Outcome
 from lmlab.learn.process_group import ProcessGroup
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.sums import Sums
-from lmlab.learn.world import ALONE, Alone, World
+from lmlab.learn.world import SINGLE_PROCESS, SingleProcess, World
 from lmlab.models.registry import model_class
 from lmlab.tasks.masked.learner import Masking
 from lmlab.text.corpus import read
@@ -103,7 +103,7 @@ def assert_same(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> 
 
 def compare(model: str, size: int, text: Path, folder: Path, **changes: Any) -> None:
     """Ten steps of one process and of several, the losses and weights of which must be the same but for rounding."""
-    alone = learned(model, folder / "alone", text, ALONE, **changes)
+    alone = learned(model, folder / "alone", text, SINGLE_PROCESS, **changes)
     several = together(size, lambda world: learned(model, folder / "several", text, world, **changes))
     assert_same(metrics(folder / "several"), metrics(folder / "alone"))
     for one in several:
@@ -247,7 +247,7 @@ def test_a_checkpoint_of_four_processes_is_resumed_by_two_and_by_one(
     model: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = Budget(steps=40 if model == "lstm" else 10)
-    learned(model, tmp_path / "whole", text, ALONE, budget=steps)
+    learned(model, tmp_path / "whole", text, SINGLE_PROCESS, budget=steps)
     for size in (1, 2):
         folder = tmp_path / f"{size}"
         with monkeypatch.context() as patch:
@@ -285,7 +285,7 @@ def test_what_has_diverged_in_the_writer_has_diverged_everywhere(
 
 
 def test_a_world_of_one_looks_at_nothing() -> None:
-    world = Alone()
+    world = SingleProcess()
     tensors = iter([torch.ones(1)])
     world.sum(tensors)
     assert next(tensors, None) is not None
@@ -303,7 +303,7 @@ def _in_a_process(rank: int, size: int, folder: Path, text: Path) -> None:
 
 @pytest.mark.slow
 def test_processes_that_torch_connects_take_the_steps_of_one(text: Path, tmp_path: Path) -> None:
-    alone = learned("gpt", tmp_path / "alone", text, ALONE)
+    alone = learned("gpt", tmp_path / "alone", text, SINGLE_PROCESS)
     run = functools.partial(multiprocessing.spawn, nprocs=2, args=(2, tmp_path, text))
     run(_in_a_process)
     assert_same(metrics(tmp_path / "several"), metrics(tmp_path / "alone"))

@@ -16,7 +16,7 @@ from lmlab.config import Mistake
 from lmlab.layers.raced import ALL_TAKEN, missing
 from lmlab.learn.progress import Progress
 from lmlab.learn.tensor_file import write_tensors
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 
 Groups = dict[str, dict[str, Tensor]]
 
@@ -40,7 +40,7 @@ class Checkpoints:
         world: the processes that train together.
     """
 
-    def __init__(self, path: Path, *, beside: bool, world: World = ALONE) -> None:
+    def __init__(self, path: Path, *, beside: bool, world: World = SINGLE_PROCESS) -> None:
         self.path, self.world = path, world
         self.any = world.broadcast(path.exists())  # whether a checkpoint exists
         self._pool = _thread_of_this_gpu() if beside and world.is_writer else None

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from lmlab.config import Budget
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Clock:
         seconds: float = 0.0,
         earlier: Spent | None = None,
         thing: str = "token",
-        world: World = ALONE,
+        world: World = SINGLE_PROCESS,
     ) -> None:
         """Start the clock at the steps, tokens and seconds that the run has spent so far.
 

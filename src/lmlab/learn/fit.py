@@ -25,7 +25,7 @@ from lmlab.learn.run_files import finish_run, write_record
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
 from lmlab.learn.undertrained import UNTOLD, Undertrained, too_short_to_tell, undertrained
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 
 
 def stream_folder() -> Path:
@@ -77,7 +77,7 @@ def learn(
     config: TrainConfig,
     hardware: Hardware,
     watch: Watch,
-    world: World = ALONE,
+    world: World = SINGLE_PROCESS,
 ) -> Run:
     """Train a model from its initial weights or its checkpoint, and save it in its run.
 

@@ -20,7 +20,7 @@ from lmlab.learn.request import TrainingRequest
 from lmlab.learn.run import Run, load_run, opened
 from lmlab.learn.run_advice import how_to_resume
 from lmlab.learn.run_files import free_folder, write_record
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 from lmlab.models.registry import Kind, Way, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus
 from lmlab.text.files_and_folders import Text
@@ -33,7 +33,7 @@ def resume(
     budget: str | Budget | None = None,
     watch: Watch | None = None,
     progress: bool = False,
-    world: World = ALONE,
+    world: World = SINGLE_PROCESS,
 ) -> Run:
     """Continue a run that was stopped or killed, or extend any run. A finished run without more budget is returned as it is.
 
@@ -93,7 +93,7 @@ def fine_tune(
     columns: Sequence[str] | None = None,
     watch: Watch | None = None,
     progress: bool = False,
-    world: World = ALONE,
+    world: World = SINGLE_PROCESS,
 ) -> Run:
     """Train the model of a finished run on another text, starting from its weights; the new run is saved in `out`.
 

@@ -46,7 +46,7 @@ from lmlab.learn.stepping import COMPILING_FROM_S, CannotRecord, Captured, compi
 from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
 from lmlab.learn.validation import Validation, ValidationResult
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 
 SHOW_EVERY_S = 0.5
 SEVERAL = 3  # batches that a rehearsal compares in shape
@@ -64,7 +64,7 @@ class Trainer:
         folder: Path,
         watch: Watch,
         earlier: Spent | None = None,
-        world: World = ALONE,
+        world: World = SINGLE_PROCESS,
     ) -> None:
         """Prepare the optimizer, clock, validation and checkpoints; nothing is written.
 

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 from lmlab.page.numbers import clock as minutes
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Lines:
         self._width = 0
 
 
-def watching(watch: Watch | None, progress: bool, name: str, world: World = ALONE) -> Watch:
+def watching(watch: Watch | None, progress: bool, name: str, world: World = SINGLE_PROCESS) -> Watch:
     """Return the given display, else lines on stderr if `progress`, else none. Only the writer has a display."""
     if not world.is_writer:
         return Silent()

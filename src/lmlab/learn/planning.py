@@ -21,7 +21,7 @@ from lmlab.learn.run import Run
 from lmlab.learn.run_files import write_record
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 
 
 def plan_for(
@@ -67,7 +67,7 @@ def left_after_planning(budget: Budget, plan: ExecutionPlan | None) -> Budget:
     return Budget(seconds=max(budget.seconds - plan.planning_s, (1 - MOST_PLANNING) * budget.seconds))
 
 
-def keep_plan(run: Run, plan: ExecutionPlan | None, watch: Watch, world: World = ALONE) -> None:
+def keep_plan(run: Run, plan: ExecutionPlan | None, watch: Watch, world: World = SINGLE_PROCESS) -> None:
     """Write a plan into the record of a run, after the plans of other machines."""
     training = run.record.training
     if plan == training.plan:

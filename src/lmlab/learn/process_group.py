@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from lmlab.config import Mistake
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 
 T = TypeVar("T")
 
@@ -56,9 +56,9 @@ class ProcessGroup(World):
 
 @contextmanager
 def launched() -> Iterator[World]:
-    """Yield the world of the processes that a launcher has started, connected meanwhile; ALONE where none has."""
+    """Yield the world of the processes that a launcher has started, connected meanwhile; SINGLE_PROCESS where none has."""
     if not all(os.environ.get(name) for name in LAUNCHED) or os.environ["WORLD_SIZE"] == "1":
-        yield ALONE
+        yield SINGLE_PROCESS
         return
     has_nccl = torch.cuda.is_available() and dist.is_nccl_available()
     with _saying_who_is_missing():

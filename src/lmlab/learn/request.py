@@ -18,7 +18,7 @@ from lmlab.learn.record import Training
 from lmlab.learn.run import Run
 from lmlab.learn.run_files import refuse_if_taken
 from lmlab.learn.settings import TrainConfig, refuse_windows, training_config
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 from lmlab.models.registry import model_class
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
@@ -51,10 +51,10 @@ class TrainingRequest:
     resumed: Run | None = None  # run to resume; the choices made at its start are used again
     timings: Timings | None = None  # timings of steps on this machine, shared by several requests
     watch: Watch = field(default_factory=Silent)
-    world: World = ALONE  # the processes that train the model together
+    world: World = SINGLE_PROCESS  # the processes that train the model together
 
     @classmethod
-    def to_resume(cls, run: Run, watch: Watch, world: World = ALONE) -> TrainingRequest:
+    def to_resume(cls, run: Run, watch: Watch, world: World = SINGLE_PROCESS) -> TrainingRequest:
         """Return the request that resumes a run as recorded."""
         training = run.record.training
         return cls(

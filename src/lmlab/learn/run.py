@@ -25,7 +25,7 @@ from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
 from lmlab.learn.record import FORMATS, Record, read_record
 from lmlab.learn.run_advice import how_to_resume
 from lmlab.learn.run_folder import required_record_file
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 from lmlab.records import WrongKey
 
 if TYPE_CHECKING:
@@ -235,14 +235,14 @@ class Run:
         return documents(self.folder / "samples.jsonl", is_sample)
 
     @contextmanager
-    def alone(self, world: World = ALONE) -> Iterator[None]:
+    def alone(self, world: World = SINGLE_PROCESS) -> Iterator[None]:
         """Lock the run against training by a process outside this world. Raises a Mistake if it is locked."""
         with only_process_in(self.folder, world):
             yield
 
 
 @contextmanager
-def only_process_in(folder: Path, world: World = ALONE) -> Iterator[None]:
+def only_process_in(folder: Path, world: World = SINGLE_PROCESS) -> Iterator[None]:
     """Lock the folder of a run against training by a process outside this world. Raises a Mistake if it is locked."""
     busy = Mistake(f"another process trains in {folder}; wait for it, or name a new folder", code="run-busy")
     with locked(folder, busy, again=True, writer=world.is_writer):

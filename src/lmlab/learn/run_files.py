@@ -18,7 +18,7 @@ from lmlab.learn.record import Record, Result
 from lmlab.learn.run import Run, only_process_in
 from lmlab.learn.run_advice import how_to_use
 from lmlab.learn.run_folder import RECORD, drop_old_record, record_file
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 from lmlab.models.registry import file_name
 from lmlab.text.corpus import stem
 
@@ -34,7 +34,7 @@ def create_run(
     record: Record,
     tokenizer: Tokenizer | None,
     learned_from: Sequence[Fingerprint] = (),
-    world: World = ALONE,
+    world: World = SINGLE_PROCESS,
 ) -> Run:
     """Create a new, unfinished run in an empty or new folder.
 

@@ -25,7 +25,7 @@ from lmlab.interface import Learner, Loss
 from lmlab.learn.gradients import forget_gradients, join_rows, sum_over_processes, summed_loss, zero_loss
 from lmlab.learn.micro_batches import MicroBatch
 from lmlab.learn.optimizer import Optimizer
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 
 AHEAD = 4  # maximum queued steps: the GPU never idles, and the clock stays accurate
 MOST_SHAPES = 8  # of batches: each has its own graph and memory
@@ -65,7 +65,7 @@ class Steps(ABC):
     name: str  # eager, captured or compiled
 
     def __init__(
-        self, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device, world: World = ALONE
+        self, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device, world: World = SINGLE_PROCESS
     ) -> None:
         self.model, self.loss_of, self.optimizer, self.device, self.world = model, loss_of, optimizer, device, world
         self._under_way: deque[torch.cuda.Event] = deque()
@@ -153,7 +153,7 @@ class Captured(Steps):
         loss_of: LossOf,
         optimizer: Optimizer,
         device: torch.device,
-        world: World = ALONE,
+        world: World = SINGLE_PROCESS,
         compiled: bool = False,
     ) -> None:
         super().__init__(model, loss_of, optimizer, device, world)
@@ -309,7 +309,7 @@ def shapes(structure: Any) -> Any:
 
 
 def steps_for(
-    way: str, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device, world: World = ALONE
+    way: str, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device, world: World = SINGLE_PROCESS
 ) -> Steps:
     """Return the stepping mode with this name: eager, captured or compiled."""
     if way == "eager":

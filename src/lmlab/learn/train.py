@@ -15,7 +15,7 @@ from lmlab.learn.request import TrainingRequest
 from lmlab.learn.run import Run
 from lmlab.learn.run_files import free_folder
 from lmlab.learn.settings import refuse_if_it_counts
-from lmlab.learn.world import ALONE, World
+from lmlab.learn.world import SINGLE_PROCESS, World
 from lmlab.models.registry import trainable_kind
 from lmlab.text.corpus import Corpus
 from lmlab.text.files_and_folders import Text
@@ -43,7 +43,7 @@ def train(
     timings: Timings | None = None,
     watch: Watch | None = None,
     progress: bool = False,
-    world: World = ALONE,
+    world: World = SINGLE_PROCESS,
 ) -> Run:
     """Train `model` on `text` and save it in the new folder `out`; by default a free folder named runs/MODEL-TEXT.
 

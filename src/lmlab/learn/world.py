@@ -62,7 +62,7 @@ class World(ABC):
 
 
 @dataclass(frozen=True)
-class Alone(World):
+class SingleProcess(World):
     """A world of one process: sums and broadcasts return their input."""
 
     rank: int = 0
@@ -80,4 +80,4 @@ class Alone(World):
         return value
 
 
-ALONE = Alone()
+SINGLE_PROCESS = SingleProcess()
