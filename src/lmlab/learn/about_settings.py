@@ -49,7 +49,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All settings of a kind of model and its training.
+    """The settings of a kind of model and of its training.
 
     Attributes:
         text: the text that the values in `here` are for; None: no values were requested.

@@ -127,7 +127,7 @@ def _learn(
 def _save(
     run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch, outcome: Outcome
 ) -> None:
-    """Save a run that came to an end, and say how it went."""
+    """Save a run whose training ended, and report its outcome."""
     assert outcome.status != "interrupted"
     p, per_thing = outcome.progress, task.training_flops(model)
     result = Result(

@@ -46,9 +46,9 @@ def cut(batch: Batch, parts: int) -> Sequence[Batch]:
 
 
 def one_for_each_process(learning: Mapping[str, Any] | None, world: World) -> Mapping[str, Any]:
-    """Return settings of the training loop with as many micro-batches as processes, unless they say how many.
+    """Return the loop settings with one micro-batch per process, unless they set `micro_batches`.
 
-    They stand in the record, so any number of processes resumes or repeats the run with the same micro-batches.
+    The number is recorded, so any number of processes resumes or repeats the run with the same micro-batches.
     """
     asked = learning or {}
     if world.size == 1 or asked.get("micro_batches") is not None:

@@ -124,7 +124,7 @@ class PreparedLearner(Prepared):
         return run
 
     def _refuse_other_data(self) -> None:
-        """Raise a Mistake where this process has read other data than the writer."""
+        """Raise a Mistake if this process has read other data than the writer."""
         if self.world.size == 1:
             return
         hashes = {name: part["sha256"] for name, part in self.data.spec()["parts"].items()}

@@ -56,7 +56,7 @@ class ProcessGroup(World):
 
 @contextmanager
 def launched() -> Iterator[World]:
-    """Yield the world of the processes that a launcher has started, connected meanwhile; SINGLE_PROCESS where none has."""
+    """Yield the world of the processes that a launcher started and connect them; without a launcher, SINGLE_PROCESS."""
     if not all(os.environ.get(name) for name in LAUNCHED) or os.environ["WORLD_SIZE"] == "1":
         yield SINGLE_PROCESS
         return
@@ -70,7 +70,7 @@ def launched() -> Iterator[World]:
 
 
 def _gathered(tensors: Iterable[Tensor]) -> Iterator[list[Tensor]]:
-    """Put tensors of one type and device together, so that there are few messages."""
+    """Group tensors of one type and device, so that few messages are sent."""
     some: list[Tensor] = []
     for tensor in tensors:
         is_other = some and (tensor.dtype, tensor.device) != (some[0].dtype, some[0].device)
@@ -84,7 +84,7 @@ def _gathered(tensors: Iterable[Tensor]) -> Iterator[list[Tensor]]:
 
 @contextmanager
 def _saying_who_is_missing() -> Iterator[None]:
-    """A process that has ended leaves the others with an error of their connection."""
+    """Turn the connection error that an ended process causes in the others into a Mistake."""
     try:
         yield
     except RuntimeError as error:  # of torch.distributed, whose own classes derive from it

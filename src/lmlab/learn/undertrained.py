@@ -3,11 +3,11 @@
 The learning rate falls to zero where the budget ends, so every curve flattens there. The slope at the end therefore says
 little about a longer budget. The share by which the second half of the budget lowered the loss says more.
 
-Measured on six models and texts (gpt, feedforward, lstm and gru on plays and manuals, in characters and BPE), each trained for
-50, 100, … 1600 steps. Doubling the budget lowered the loss by 0.65 to 3.3 times that share: by less in long runs and by more
-in very short ones. All thirty runs were steep and gained at least 2.9 %. From one doubling to the next the gain shrank to
-between 0.4 and 0.9 of its value, with a median of about 0.6, once it shrank at all. The estimate is therefore rough, and a
-lower bound: the shortest runs need more.
+This was measured on six models and texts: gpt, feedforward, lstm and gru on plays and manuals, in characters and BPE. Each was
+trained for 50, 100, … 1600 steps. Doubling the budget lowered the loss by 0.65 to 3.3 times that share: by less in long runs
+and by more in very short ones. All thirty runs were steep and gained at least 2.9 %. Once the gain per doubling began to
+shrink, each doubling left between 0.4 and 0.9 of it, with a median of about 0.6. The estimate is therefore rough, and a lower
+bound: the shortest runs need more.
 """
 
 from __future__ import annotations

@@ -48,11 +48,11 @@ class World(ABC):
         """Return the writer's value: a number, a string, None, a frozen record, or a tuple of these."""
 
     def decided(self, choose: Callable[[], T]) -> T:
-        """Return what the writer chooses; only the writer calls `choose`, and the others wait."""
+        """Call `choose` in the writer alone and return its result in every process."""
         return self.broadcast(choose() if self.is_writer else cast(T, None))
 
     def share(self, tensors: Iterable[Tensor]) -> None:
-        """Replace each tensor by the writer's: the others add zeros to it."""
+        """Replace each tensor by the writer's, by a sum to which the other processes add zeros."""
         if self.size > 1:
             everywhere = [tensor.detach() for tensor in tensors]
             if not self.is_writer:
