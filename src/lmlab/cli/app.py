@@ -1,4 +1,4 @@
-"""The command line. A command's file, and everything heavy, is imported when the command is used."""
+"""The command line. A command's file and its heavy imports are loaded when the command is used."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _heard() -> Iterator[None]:
 
 
 class _Verbs(help.Verbs):
-    """The commands, each imported when it is used; Ctrl-C ends them in an error with words."""
+    """The commands, each imported when it is used. Ctrl-C ends them with a message."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -80,12 +80,12 @@ def bare(
 
 @cache
 def command_line() -> Any:
-    """Return the whole command line, as click knows commands."""
+    """Return the whole command line as a click command."""
     return typer.main.get_command(app)
 
 
 def main() -> None:
-    """The `lmlab` script: a mistake by the user is one line on stderr and exit code 2, never a traceback."""
+    """Run the `lmlab` script. A user's mistake prints one line on stderr and exits with code 2, without a traceback."""
     _see_to_closed_streams()
     print_what_can_be_printed()
     _give_matplotlib_a_place()
@@ -108,13 +108,16 @@ def _run() -> NoReturn:
 
 
 def _give_matplotlib_a_place() -> None:
-    """Where the home is read-only it would complain in several lines, and look for all fonts in every process."""
+    """Set a temporary folder for matplotlib if the home folder is read-only.
+
+    Without one, matplotlib prints several lines and searches for all fonts in every process.
+    """
     if "MPLCONFIGDIR" not in os.environ and not can_be_written(Path("~").expanduser()):
         os.environ["MPLCONFIGDIR"] = str(temporary_folder() / "matplotlib")
 
 
 def _see_to_closed_streams() -> None:
-    """Whoever closes a stream (`>&-`) leaves None in its place, and to print there would print elsewhere or fail."""
+    """Open os.devnull for a closed stdin or stderr (`>&-` leaves None); exit with an error if stdout is closed."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (as long as we live)
     if sys.stderr is None:
@@ -125,9 +128,9 @@ def _see_to_closed_streams() -> None:
 
 @contextmanager
 def _notes_as_lines() -> Iterator[None]:
-    """What the library warns of is one line for the user; warnings of others look as they always do.
+    """Print each of the library's warnings as one line on stderr; other warnings keep their format.
 
-    A caution waits for the result: who is refused gets one line, which says why.
+    A `Caution` is printed after the result, so that a refused command prints only the line that tells why.
     """
     with warnings.catch_warnings():
         others = warnings.showwarning

@@ -1,4 +1,4 @@
-"""A function with typer's options as a click command."""
+"""Builds a click command from a function with typer's options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shell may complete: models, tokenizers, texts, runs and settings (`lmlab --install-completion`)."""
+"""Shell completions of models, tokenizers, texts, runs and settings (`lmlab --install-completion`)."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ TOKENIZERS = ("byte", "char", "words", "words:10000", "bpe:1024", "bpe:4096")
 
 
 def models(incomplete: str) -> list[str]:
-    """Names of models."""
+    """Return the names of models that begin with `incomplete`."""
     return [name for name in registry.trainable() if name.startswith(incomplete)]
 
 
 def models_and_runs(incomplete: str) -> list[str]:
-    """Names of models, and folders of runs."""
+    """Return the names of models and the folders of runs that begin with `incomplete`."""
     return [*models(incomplete), *runs(incomplete)]
 
 
 def tokenizers(incomplete: str) -> list[str]:
-    """Kinds of tokenizers, with usual sizes."""
+    """Return the tokenizers, with usual vocabulary sizes, that begin with `incomplete`."""
     return [spec for spec in TOKENIZERS if spec.startswith(incomplete)]
 
 
 def actions(incomplete: str) -> list[str]:
-    """What can be asked of word vectors."""
+    """Return the actions of `lmlab vectors` that begin with `incomplete`."""
     return [action for action in ACTIONS if action.startswith(incomplete)]
 
 
 def texts(incomplete: str) -> list[str]:
-    """Named corpora, and files and folders that begin so."""
+    """Return the named corpora, files and folders that begin with `incomplete`."""
     from lmlab.text.sources import available
 
     return [*(name for name in available() if name.startswith(incomplete)), *_paths(incomplete)]
 
 
 def runs(incomplete: str) -> list[str]:
-    """Folders that hold a run, and folders on the way to one."""
+    """Return the folders that begin with `incomplete`; one without a run ends with a slash, so that completion continues."""
     folders = [path for path in _paths(incomplete) if Path(path).is_dir()]
     return [path if record_file(Path(path)) else f"{path}/" for path in folders]
 
 
 def settings(ctx: Any, incomplete: str) -> list[str]:
-    """The settings of the model that was named before, each with an equals sign."""
+    """Return the settings of the model named earlier on the command line, each with an equals sign."""
     # An option that lacks its value leaves the words before it unassigned.
     model = next((word for word in (ctx.params.get("model"), *ctx.args) if word in registry.KINDS), None)
     known = [] if model is None else settings_of(registry.model_class(model).Config)
@@ -55,7 +55,7 @@ def settings(ctx: Any, incomplete: str) -> list[str]:
 
 
 def _paths(incomplete: str) -> list[str]:
-    """Files and folders that begin so; hidden ones only if asked for."""
+    """Return the files and folders that begin with `incomplete`; hidden ones only if it begins with a dot."""
     folder, slash, start = incomplete.rpartition("/")
     here = Path(folder + slash or ".")
     names = sorted(path.name for path in here.iterdir()) if here.is_dir() else []

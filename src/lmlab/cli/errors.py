@@ -1,4 +1,4 @@
-"""What becomes of an error: a mistake is one line on stderr and exit code 2, a bug of ours is said to be one."""
+"""Handles errors: a user's mistake prints one line on stderr with exit code 2, and a bug is reported as one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ MENDABLE: tuple[type[Exception], ...] = (Mistake, OSError)
 
 
 class Interrupted(Exception):
-    """Ctrl-C, and what is kept: of a KeyboardInterrupt typer would make an exit code without a word."""
+    """Ctrl-C, with a message that tells what is saved. For a KeyboardInterrupt, typer would exit without a message."""
 
 
 def end_with(error: BaseException, commands: Callable[[], Mapping[str, Any]]) -> NoReturn:
-    """Say what went wrong in one line, and leave with the exit code of its kind. `commands`: the verbs, with their flags."""
+    """Print an error in one line, and exit with the exit code of its type.
+
+    commands: returns the commands with their options, by name.
+    """
     if isinstance(error, endings.ClickException):
         endings.fail_by_call("lmlab", error)
     if isinstance(error, (typer.Abort, KeyboardInterrupt, Interrupted)):
@@ -52,7 +55,7 @@ def end_with(error: BaseException, commands: Callable[[], Mapping[str, Any]]) ->
 
 
 def fail(line: str, code: int) -> NoReturn:
-    """One line on stderr, and out."""
+    """Print one line on stderr and exit."""
     endings.fail("lmlab", line, code)
 
 
@@ -61,7 +64,7 @@ def _stopped(kept: str = "") -> NoReturn:
 
 
 def nobody_reads(why: OSError) -> NoReturn:
-    """What was printed cannot be written."""
+    """Exit because the output cannot be written."""
     if isinstance(why, BrokenPipeError):
         endings.reader_left()
     endings.send_stdout_nowhere()
@@ -69,13 +72,16 @@ def nobody_reads(why: OSError) -> NoReturn:
 
 
 def refuse_a_folder_that_is_gone() -> None:
-    """Before anything is imported: Intel's library for products ends the process where it finds no current folder."""
+    """Exit with an error if the current folder was deleted; call this before any import.
+
+    The Intel math library ends the process without a message if there is no current folder.
+    """
     if _folder_is_gone():
         fail(FOLDER_IS_GONE, 2)
 
 
 def _folder_is_gone() -> bool:
-    """Whether somebody deleted the folder that we are in: libraries ask for its name, some when they are imported."""
+    """Return whether the current folder was deleted. Libraries ask for its name, some on import."""
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -84,13 +90,16 @@ def _folder_is_gone() -> bool:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Python and NumPy raise MemoryError; torch a RuntimeError, of a class of its own only on a GPU."""
+    """Return whether an error means lack of memory.
+
+    Python and NumPy raise MemoryError; torch raises RuntimeError, with its own subclass only on a GPU.
+    """
     is_torch = isinstance(error, RuntimeError) and "allocate" in str(error) and "memory" in str(error)
     return isinstance(error, MemoryError) or is_torch
 
 
 def _is_not_unicode(error: BaseException) -> bool:
-    """A byte of the command line that is not UTF-8, or half a character, got into a text."""
+    """Return whether an error comes from a command-line byte that is not UTF-8, or from a lone surrogate."""
     return isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason
 
 

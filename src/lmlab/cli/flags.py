@@ -1,4 +1,4 @@
-"""Settings as one writes them on the command line. The library names a setting; only here it gets its dashes."""
+"""Formats settings as command-line options. The library names a setting without dashes, and this module adds them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ OTHERWISE = {"max_tokens": "tokens", "beam_width": "beam", "n_best": "best"}
 
 
 def as_flag(verbs: Mapping[str, Any], arguments: Sequence[str]) -> Callable[[str, object], str]:
-    """How `Mistake.written` shall write a setting for someone who called one of the verbs with these arguments."""
+    """Return the function that formats a setting for `Mistake.written`, given the command that was called.
+
+    Args:
+        verbs: the commands, by name.
+        arguments: the arguments of the command line.
+    """
     verb = next((verbs[word] for word in arguments if word in verbs), None)
     if isinstance(verb, WithTopics):
         named = next((word for word in arguments if word in TOPICS), None)
@@ -32,7 +37,7 @@ def as_flag(verbs: Mapping[str, Any], arguments: Sequence[str]) -> Callable[[str
 
 
 def _assignment(name: str, value: object) -> str:
-    """A setting of the training loop or of the model."""
+    """Format a setting of the training loop (--learn) or of the model (--set)."""
     if value is None:
         return name
     from lmlab.learn.settings import TrainConfig

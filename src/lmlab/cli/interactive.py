@@ -1,4 +1,4 @@
-"""`lmlab generate --interactive`: a prompt that stays, until Ctrl-D."""
+"""`lmlab generate --interactive`: reads prompts until Ctrl-D."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ NAMES = {"tokens": "max_tokens", "beam": "beam_width"}  # here as on the command
 
 
 def converse(conversation: Conversation, read: Callable[[str], str] = input) -> None:
-    """Read prompts and commands until the end of input. read: as `input`, which knows arrow keys and earlier lines."""
+    """Read prompts and commands until the end of input.
+
+    read: reads one line, as `input` does, with its line editing and history.
+    """
     someone_types = sys.stdin.isatty()
     if someone_types:
         import readline  # noqa: F401  (makes `input` do so)
@@ -48,7 +51,7 @@ def converse(conversation: Conversation, read: Callable[[str], str] = input) -> 
 
 
 def _end_if_killed() -> None:
-    """A polite kill comes as Ctrl-C does, and is for the whole program."""
+    """Raise KeyboardInterrupt if the process received a signal to terminate, which arrives as Ctrl-C does."""
     if killed():
         raise KeyboardInterrupt
 
@@ -81,7 +84,7 @@ def _settings() -> list[str]:
 
 
 def _write(before: str, pieces: Iterator[str]) -> None:
-    """The text as it comes; the prompt once there is a first piece."""
+    """Print the text as it is generated, with the prompt before its first piece."""
     written = []
     for piece in pieces:
         written.append(piece)

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and what they mean."""
+"""Options that several commands share, and functions that parse them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ P = ParamSpec("P")
 
 
 def checked_run(folder: Path) -> Path:
-    """The folder of a run; a Mistake if it is none, before torch is imported."""
+    """Return the folder of a run.
+
+    Raises:
+        Mistake: the folder holds no run. This check precedes the import of torch, so it is fast.
+    """
     required_record_file(Path(folder))
     return folder
 
@@ -86,9 +90,10 @@ DEFAULT_SPLIT = "80,10,10"
 
 
 def parse_split(text: str, valid: str | None = None, test: str | None = None) -> tuple[float, ...]:
-    """Read "80,10,10"; a Mistake if it would do nothing, since --valid or --test say what to hold out.
+    """Parse shares such as "80,10,10". Shares that sum to neither 100 nor 1 cause a `Note` with the resulting percentages.
 
-    8,1,1 is the same, so what adds up to neither 100 nor 1 may be meant or a slip: a Note says what it comes to.
+    Raises:
+        Mistake: the shares are invalid, or have no effect because --valid or --test names the held-out text.
     """
     try:
         shares = tuple(float(share) for share in text.split(","))
@@ -113,9 +118,9 @@ def parse_split(text: str, valid: str | None = None, test: str | None = None) ->
 
 
 def check_text(text: str | None, model: str | None = None) -> None:
-    """A Mistake if a language model is to read what is not there, before torch is imported.
+    """Raise a Mistake if the text of a language model does not exist, before torch is imported.
 
-    What models of other tasks read is looked for by these tasks.
+    Models of other tasks check their data themselves.
     """
     from lmlab.text.files_and_folders import look_for
 
@@ -124,14 +129,17 @@ def check_text(text: str | None, model: str | None = None) -> None:
 
 
 def check_model_name(name: str) -> None:
-    """A Mistake with the nearest name; needs no torch, so a typo is answered at once."""
+    """Raise a Mistake with the nearest name if there is no such model. This check needs no torch, so it is fast."""
     trainable_kind(name)
 
 
 def budget_of(model: str, typed: str | None, usual: str) -> str:
-    """The budget as it was typed, or the usual one; a Mistake where it was typed for a model that has no use for any.
+    """Return the budget of the command line, or the default one.
 
-    In Python, where a loop gives all models the same budget, one that counts may have it too.
+    In Python a count model accepts a budget, so that a loop can give all models the same one.
+
+    Raises:
+        Mistake: the budget is invalid, or the model is a count model, which ignores budgets.
     """
     from lmlab.learn.settings import refuse_if_it_counts
 
@@ -143,7 +151,10 @@ def budget_of(model: str, typed: str | None, usual: str) -> str:
 
 @contextmanager
 def output(out: Path, json: bool) -> Iterator[tuple[Path, TextIO]]:
-    """Where to write a file, and where to speak of it: `-` is standard output, and then we speak on stderr."""
+    """Yield the path to write to and the stream for messages: for `-`, a temporary file and stderr.
+
+    The temporary file is copied to standard output at the end.
+    """
     if str(out) != "-":
         yield out, sys.stdout
         return
@@ -161,7 +172,11 @@ def output(out: Path, json: bool) -> Iterator[tuple[Path, TextIO]]:
 
 
 def lines_of(file: str) -> list[str]:
-    """The lines of a file or, for -, of standard input, without their ends (\\n or \\r\\n); a Mistake if it cannot be read."""
+    r"""Return the lines of a file or, for -, of standard input, without their ends (\n or \r\n).
+
+    Raises:
+        Mistake: there is no such file.
+    """
     from lmlab.text.files_and_folders import gather
 
     path = Path(file)
@@ -176,7 +191,10 @@ def lines_of(file: str) -> list[str]:
 
 
 def given_texts(texts: list[str] | None, wanted: str) -> list[str]:
-    """Texts as they were given; a lone - stands for the lines of standard input that are not blank."""
+    """Return the given texts; a single - stands for the lines of standard input that are not blank.
+
+    wanted: the start of the error message if there is no text.
+    """
     found = [line for line in lines_of("-") if line.strip()] if texts == ["-"] else texts
     if not found:
         raise Mistake(f"{wanted}; or - for standard input", code="lines-not-read")
@@ -184,7 +202,7 @@ def given_texts(texts: list[str] | None, wanted: str) -> list[str]:
 
 
 def opened(folder: Path) -> TrainedRun:
-    """The run in a folder; if it was stopped before its end, whoever uses its weights is told so, on stderr."""
+    """Load the run in a folder, with a warning on stderr if its training was stopped early."""
 
     run = lmlab.load(folder)
     if warning := weights_warning(run):
@@ -193,13 +211,19 @@ def opened(folder: Path) -> TrainedRun:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document on stdout."""
     json.dump(document, sys.stdout, indent=2, allow_nan=False)
     print()
 
 
 def answer(json: bool, found: T, show: Callable[Concatenate[T, P], None], *args: P.args, **named: P.kwargs) -> None:
-    """What a verb found: as one JSON document, or shown, by a function that may take more than that."""
+    """Print the result of a command, as one JSON document or with `show`.
+
+    Args:
+        json: print JSON.
+        found: the result.
+        show: prints the result for people; it also receives `args` and `named`.
+    """
     if json:
         given: Any = found
         print_json([one.to_json() for one in given] if isinstance(found, Sequence) else given.to_json())
@@ -208,13 +232,13 @@ def answer(json: bool, found: T, show: Callable[Concatenate[T, P], None], *args:
 
 
 def as_typed() -> str:
-    """The command, for the page. Bytes that the system's encoding does not know came as half characters, and are made whole."""
+    """Return the command as typed, for the report. Bytes that are not valid in the system's encoding are replaced."""
     typed = "lmlab " + shlex.join(sys.argv[1:])
     return typed.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def numbers(text: str, setting: str) -> list[float]:
-    """Read "0.5,1,2": numbers with commas between them. setting: what a Mistake calls them."""
+    """Parse numbers separated by commas, such as "0.5,1,2". setting: the name of the option in error messages."""
     try:
         return [float(word) for word in text.split(",")]
     except ValueError:
@@ -226,7 +250,7 @@ def numbers(text: str, setting: str) -> list[float]:
 
 
 def whole_numbers(text: str, setting: str) -> list[int]:
-    """Read "4,64,1024"."""
+    """Parse integers separated by commas, such as "4,64,1024". setting: the name of the option in error messages."""
     found = numbers(text, setting)
     if not all(number.is_integer() for number in found):
         raise Mistake(
@@ -238,5 +262,5 @@ def whole_numbers(text: str, setting: str) -> list[int]:
 
 
 def words(text: str) -> list[str]:
-    """Read "rnn,lstm": words with commas between them."""
+    """Parse words separated by commas, such as "rnn,lstm"."""
     return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,6 +1,6 @@
-"""A grid of one model's settings, several seeds a cell, and which differences are real.
+"""Sweeps over a grid of one model's settings, with several seeds per cell and tests of the differences.
 
-Not named `sweep`: a package of that name would hide the function `lmlab.sweep` once it is imported.
+The package is not named `sweep`: a package of that name would hide the function `lmlab.sweep` once it is imported.
 """
 
 from lmlab.sweeps.differences import Difference

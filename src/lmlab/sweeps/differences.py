@@ -1,4 +1,4 @@
-"""Which differences between the cells of a sweep are real, and which may be luck of their seeds."""
+"""Tests which differences between the cells of a sweep are significant over seeds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmlab.sweeps.table import Cell, Unit, unit_of
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What changing one setting did, over the seeds that both cells have. unit: of the difference and its margin."""
+    """The effect of changing one setting, over the seeds that both cells have. unit: of the difference and its margin."""
 
     setting: str
     before: Point
@@ -29,17 +29,17 @@ class Difference:
     real: bool
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the difference as a dict for JSON."""
         found = fields_to_json(self)
         return {"from": found.pop("before"), "to": found.pop("after"), **found}
 
 
 def differences(cells: Sequence[Cell]) -> list[Difference]:
-    """For cells that differ in one setting: the mean difference in `unit_of` them, its interval over seeds, and if it is real.
+    """Return the mean difference, its interval and its significance for all cells that differ in one setting.
 
-    Seeds are paired: the same seed draws the same batches in both cells. A grid offers many pairs, and of twenty
-    differences that are nothing but noise one would pass at 95%. So the intervals are as wide as it takes for all of them
-    to hold together (Bonferroni). They are about training on this text; the test text is taken as it is.
+    Seeds are paired: the same seed draws the same batches in both cells. A grid has many pairs, so the intervals are
+    simultaneous (Bonferroni): one in twenty null differences would pass a separate 95% interval. The intervals cover the
+    variation of training on this text; the test text is fixed.
     """
     pairs = [(a, b, changed[0]) for a, b in itertools.combinations(cells, 2) if len(changed := _changed(a, b)) == 1]
     level = 1.0 - (1.0 - LEVEL) / max(1, len(pairs))

@@ -1,4 +1,4 @@
-"""A sweep as a picture: one dot per seed, the mean and its interval per cell; a diamond alone where there is one seed."""
+"""The figure of a sweep: dots for the seeds, and the mean with its interval per cell; with one seed, only a diamond."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lmlab.sweeps.table import Cell, Unit, unit_of
 
 
 def draw(cells: Sequence[Cell]) -> str:
-    """Every cell as an SVG file, in the unit that they can be compared in, coloured by the last axis."""
+    """Draw all cells as SVG, in the unit in which they are comparable, coloured by the last axis."""
     unit = unit_of(cells)
     last = list(cells[0].settings)[-1]
     values = list(dict.fromkeys(cell.settings[last] for cell in cells))
@@ -36,7 +36,7 @@ def draw(cells: Sequence[Cell]) -> str:
 
 
 def _what_is_drawn(cells: Sequence[Cell], unit: Unit) -> str:
-    """What the marks mean; one seed a cell is a number alone, which is its own mean and has no interval."""
+    """Return the legend of the marks; empty for one seed per cell, since a single number has no interval."""
     if not any(len(cell.numbers(unit)) > 1 for cell in cells):
         return ""
     return f" (dots: seeds; diamonds: means with {LEVEL:.0%} intervals)"

@@ -1,4 +1,4 @@
-"""The points of a grid, and what is asked of each run: one for each point and seed."""
+"""The points of a grid, and the specification of each run: one per point and seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ TOKENIZER = "tokenizer"
 
 
 def grid(model: str, over: Sequence[str] | Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The points of a grid: {"layers": [2, 4], "tokenizer": ["char", "words"]}, or ["layers=2,4", "tokenizer=char,words"]."""
+    """Return the points of a grid.
+
+    Args:
+        model: the model whose settings the axes name.
+        over: the axes, as {"layers": [2, 4], "tokenizer": ["char", "words"]} or ["layers=2,4", "tokenizer=char,words"].
+    """
     axes: dict[str, list[Any]] = {}
     written = over if not isinstance(over, Mapping) else [f"{k}={','.join(map(str, v))}" for k, v in over.items()]
     for axis in written:
@@ -44,7 +49,7 @@ def grid(model: str, over: Sequence[str] | Mapping[str, Sequence[Any]]) -> list[
 
 
 def _typed(model: str, key: str, value: str) -> Any:
-    """A value of an axis, of the type that its setting has."""
+    """Parse a value of an axis with the type of its setting."""
     if key == TOKENIZER:
         return plain_spec(value)
     config = trainable_kind(model).load().Config
@@ -83,7 +88,7 @@ def specs_of(
     seeds: int,
     device: str = "cpu",
 ) -> dict[str, tuple[Point, EntrySpec]]:
-    """Each run of a sweep by its name: its point, and what is asked. fixed, learning: settings that all points share."""
+    """Return the point and the specification of each run, by name. fixed, learning: settings that all points share."""
     found = {}
     for point in points:
         for seed in range(seeds):

@@ -1,4 +1,4 @@
-"""The results of sweeps of older versions, which kept result.json in the place of records."""
+"""Reads results of sweeps that hold result.json instead of records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RESULT = "result.json"
 
 
 def read_older_result(folder: Path, task: Task) -> Outcome | None:
-    """The outcome that an older version wrote in a folder; None: there is none. Its spec is the one that was asked then."""
+    """Return the outcome in a folder's result.json, with the specification it was made for; None: there is no such file."""
     path = folder / RESULT
     if not path.exists():
         return None

@@ -1,12 +1,12 @@
-"""`sweep`: a comparison of the points of a grid, which says which differences are real.
+"""The function `sweep`: trains the points of a grid and tests which differences are significant.
 
-Every run has one thread and a budget of steps or tokens, so that its numbers are the same whether runs are made one by one,
-side by side in processes, or on a cluster.
+Every run has one thread and a budget of steps or tokens. So its results are the same one by one, in parallel processes or
+on a cluster.
 
     OUT/ NAME/ spec.json trained.json measured.json run/   for each point and seed
          sweep.svg
 
-Folders of older versions, with result.json in the place of these records, are read too.
+Folders that hold result.json instead of these records can be read too.
 """
 
 from __future__ import annotations
@@ -47,30 +47,30 @@ from lmlab.text.splitting import SplitBy
 from lmlab.text.tokenizers import plain_spec
 from lmlab_derive.shared import html
 
-TEST_BYTES = 120_000  # measured, spread over the test part: more would take longer than training does
-VALID_BYTES = 60_000  # likewise, of the validation part, by which the best cell is chosen
-HISTORY_BYTES = 2048  # read before each stretch that is measured, where no window that is asked for holds more
-OURS = (SPEC, TRAINED, MEASURED, RESULT, "run")  # what a run of a sweep may have in its folder
-Told = Callable[[Outcome], None]  # of every job that ends
+TEST_BYTES = 120_000  # scored, spread over the test part: more would take longer than training
+VALID_BYTES = 60_000  # scored of the validation part, which selects the best cell
+HISTORY_BYTES = 2048  # minimum context before each scored stretch
+OURS = (SPEC, TRAINED, MEASURED, RESULT, "run")  # allowed files in the folder of a run
+Told = Callable[[Outcome], None]  # called with the outcome of each completed run
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """What a sweep found. figure: the picture of it."""
+    """The results of a sweep. figure: the path of its figure."""
 
     model: str
     cells: list[Cell]
     differences: list[Difference]
     runs: int
     figure: Path
-    best: Cell | None = None  # by validation; None where that is not known
+    best: Cell | None = None  # by validation; None: unknown
 
     def __repr__(self) -> str:
         best = "" if self.best is None else f", best by validation: {dict(self.best.settings)}"
         return f"Sweep({self.model}, {len(self.cells)} cells, {self.runs} runs{best})"
 
     def _repr_html_(self) -> str:
-        """The picture, for a notebook."""
+        """Return the figure as HTML, for a notebook."""
         best = (
             {} if self.best is None else {f"best {key} by validation": str(v) for key, v in self.best.settings.items()}
         )
@@ -78,26 +78,26 @@ class Sweep:
 
     @property
     def unit(self) -> Unit:
-        """Of the means and the differences."""
+        """The unit of the means and the differences."""
         return unit_of(self.cells)
 
     @property
     def tied(self) -> list[Cell]:
-        """Those whose validation is, to the digits that are shown, that of the best."""
+        """The cells whose validation score equals the best one in the digits that are shown."""
         return tied_with(self.best, self.cells)
 
     @property
     def failed(self) -> int:
-        """How many of the runs failed."""
+        """Number of runs that failed."""
         return sum(len(cell.errors) for cell in self.cells)
 
     @property
     def left(self) -> int:
-        """How many of the runs had no turn, because someone stopped the sweep."""
+        """Number of runs that did not start or finish because the user stopped the sweep."""
         return self.runs - sum(len(cell.seeds) + len(cell.errors) for cell in self.cells)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as JSON can hold it."""
+        """Return the sweep as a dict for JSON."""
         return {
             "model": self.model,
             "cells": [cell.to_json(self.unit) for cell in self.cells],
@@ -133,17 +133,34 @@ def sweep(
     watch: Told | None = None,
     progress: bool = False,
 ) -> Sweep:
-    """Train a grid of settings with several seeds, and say which differences are real.
+    """Train a grid of settings with several seeds, and test which differences are significant.
 
-    over: the axes, {"layers": [2, 4]} or ["layers=2,4"]: settings of the model or of the training loop, or the tokenizer.
-    seeds: runs per cell; a model that counts has one, since it comes out the same with every seed.
-    budget: of each run, in steps or tokens. settings, learning, tokenizer ("char" if None): what all points share.
-    jobs: processes side by side. ray: the address of a cluster; "local" starts one here. executor: instead of both, here,
-        processes:N or ray:ADDRESS.
-    device: auto, cpu, cuda or mps. progress: say on stderr which runs have ended; watch: whoever wants to know, instead.
-    The same folder `out` (runs/sweep-MODEL-TEXT, if none is named) again goes on: nothing that is finished is trained or
-    measured again, and failures are tried again. Ctrl-C (or a polite kill that is made a KeyboardInterrupt) ends it with what
-    there is; `left` of it then says how many runs had no turn.
+    Called again with the same folder, the sweep continues: completed runs are neither trained nor scored again, and failed
+    runs are tried again. Ctrl-C, or a signal to terminate that raises KeyboardInterrupt, returns the runs completed so far.
+
+    Args:
+        model: the name of the model.
+        text: the text, its files or its corpus.
+        over: the axes, as {"layers": [2, 4]} or ["layers=2,4"]: settings of the model or of training, or the tokenizer.
+        out: the folder; its default is runs/sweep-MODEL-TEXT.
+        seeds: runs per cell; a count model has one, since its result does not depend on the seed.
+        budget: the budget of each run, in steps or tokens.
+        tokenizer: the tokenizer of all points; its default is "char".
+        split: the shares of the training, validation and test parts.
+        split_by: the unit that is divided among the parts.
+        valid: a separate validation text.
+        test: a separate test text.
+        settings: model settings that all points share.
+        learning: training settings that all points share.
+        jobs: number of parallel processes.
+        ray: the address of a Ray cluster; "local" starts one on this machine.
+        device: auto, cpu, cuda or mps.
+        executor: here, processes:N or ray:ADDRESS, instead of `jobs` and `ray`.
+        watch: called with the outcome of each completed run.
+        progress: print completed runs on stderr, if there is no `watch`.
+
+    Raises:
+        Mistake: an argument is invalid, or `out` holds something else.
     """
     if not 1 <= seeds <= MOST_SEEDS or jobs < 1:
         message = f"{{seeds}} is a whole number from 1 to {MOST_SEEDS}, and {{jobs}} one from 1 up"
@@ -216,7 +233,7 @@ def sweep(
 
 
 def history_for(corpus: Corpus, asked: Sequence[Point]) -> int:
-    """Bytes that all runs read before each stretch: as many as the longest window that is asked for holds."""
+    """Return the bytes of context that all runs read before each stretch: enough for the longest context window."""
     part = corpus.test if corpus.test.bytes else corpus.valid
     windows = [
         (ContextPolicy.last(settings["context"]), token_bytes(part, settings[TOKENIZER]))
@@ -228,7 +245,7 @@ def history_for(corpus: Corpus, asked: Sequence[Point]) -> int:
 
 @contextmanager
 def _claimed(folder: Path) -> Iterator[None]:
-    """One sweep at a time works in a folder, and in none that holds something else."""
+    """Lock the folder for one sweep at a time; raise a Mistake if it holds something else."""
     if taken := taken_by_a_file(folder):
         raise Mistake(
             f"{taken} is a file, and nothing can be in it; name a new folder with {{out}}",
@@ -246,7 +263,7 @@ def _claimed(folder: Path) -> Iterator[None]:
 
 
 def tasks_of(specs: Sequence[EntrySpec], corpus: Corpus, folder: Path, history_bytes: int) -> list[Task]:
-    """What is to be done for each run: train it with one thread, and measure it; the validation part too, if there is one."""
+    """Return the task of each run: train it with one thread, then score it and, if there is one, the validation part."""
     part = corpus.test if corpus.test.bytes else corpus.valid
     text = TextChoice(part=part.name, bytes=TEST_BYTES, history_bytes=history_bytes)
     by_validation = TextChoice(part="valid", bytes=VALID_BYTES, history_bytes=history_bytes)
@@ -267,7 +284,7 @@ def tasks_of(specs: Sequence[EntrySpec], corpus: Corpus, folder: Path, history_b
 
 
 def run_tasks(tasks: Sequence[Task], executor: Executor, watch: Told | None = None) -> dict[str, Outcome]:
-    """Bring every run to its end that is not there yet; returns outcomes by name. One that fails does not stop the others."""
+    """Complete the missing runs, and return all outcomes by run name. A failed run does not stop the others."""
     found = {task.spec.name: outcome for task in tasks if (outcome := finished(task)) is not None}
     missing = [task for task in tasks if task.spec.name not in found]
     for task in missing:
@@ -285,7 +302,13 @@ def run_tasks(tasks: Sequence[Task], executor: Executor, watch: Told | None = No
 
 
 def finished(task: Task) -> Outcome | None:
-    """What the records of a run say; None: it is not finished. An attempt at something else, unfinished, is cleared away."""
+    """Return the recorded outcome of a run; None: the run is not complete.
+
+    An incomplete run with another specification is deleted.
+
+    Raises:
+        Mistake: the folder holds other files, or a result with another specification.
+    """
     folder = Path(task.records)
     if not folder.exists():
         return None
@@ -318,7 +341,7 @@ def _store(task: Task) -> EntryStore:
 
 
 def tell(outcome: Outcome) -> None:
-    """A line on stderr for a run that ended."""
+    """Print one line on stderr for a completed run."""
     error = error_of(outcome)
     bits = "" if outcome.measured is None else f"{outcome.measured.bits_per_byte:.4f} bits per byte"
     print(f"{outcome.name}: {f'failed: {error}' if error else bits}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The table of a sweep: one cell a point of the grid, over all seeds."""
+"""The table of a sweep: one cell per point of the grid, over all seeds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BITS: Unit = "bits per byte"
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The part of the text and which bytes of it; see `lmlab.measure.Spread`."""
+    """The scored sample of a part of the text; see `lmlab.measure.Spread`."""
 
     part: str
     bytes: int
@@ -29,14 +29,14 @@ class Measured:
 
     @classmethod
     def of(cls, entry: MeasuredEntry) -> Measured:
-        """What an entry was measured on."""
+        """Return the sample that an entry was scored on."""
         data = entry.result.document["data"]
         return cls(part=data["part"], bytes=data["bytes"], sha256=data["sha256"], sentence=data["measured"]["sentence"])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One point of the grid over all seeds; the lists run over the seeds that came to an end."""
+    """One point of the grid over all seeds; the lists have one item per completed seed."""
 
     settings: Point
     parameters: int
@@ -44,34 +44,39 @@ class Cell:
     perplexity: list[float]  # per token
     bits_per_byte: list[float]
     measured: Measured | None
-    errors: list[str]  # of the seeds that failed
+    errors: list[str]  # error messages of failed seeds
     valid_bits_per_byte: list[float] = field(default_factory=list)  # empty: there is no validation part
-    missing: int = 0  # seeds that had no turn yet
-    diverged: int = 0  # seeds that were measured with the best weights before their loss did
+    missing: int = 0  # seeds that are not complete
+    diverged: int = 0  # diverged seeds; their best weights before that were scored
 
     def numbers(self, unit: Unit = PERPLEXITY) -> list[float]:
-        """One for every seed."""
+        """Return one score per seed, in the given unit."""
         return self.perplexity if unit == PERPLEXITY else self.bits_per_byte
 
     def mean_and_margin(self, unit: Unit = PERPLEXITY) -> tuple[float, float]:
-        """The mean and half the width of its 95% interval (Student's t; NaN with one seed)."""
+        """Return the mean score and half the width of its 95% interval (Student's t; NaN with one seed)."""
         return mean_and_margin(self.numbers(unit))
 
     @property
     def valid_mean(self) -> float | None:
-        """Mean bits per byte of the validation part; None where it is not known of every seed, or a seed failed."""
+        """Mean bits per byte of the validation part; None if a seed failed, is missing or has no validation score."""
         known = self.valid_bits_per_byte and len(self.valid_bits_per_byte) == len(self.seeds)
         whole = known and not self.errors and not self.missing
         return math.fsum(self.valid_bits_per_byte) / len(self.seeds) if whole else None
 
     def to_json(self, unit: Unit = PERPLEXITY) -> dict[str, Any]:
-        """As JSON can hold it; null stands for what is infinite or cannot be told from one seed. unit: of the mean."""
+        """Return the cell as a dict for JSON; null stands for an infinite or undefined number. unit: of the mean and margin."""
         mean, margin = self.mean_and_margin(unit)
         return fields_to_json(self) | {"mean": to_json(mean), "margin": to_json(margin), "unit": unit}
 
 
 def collect(names: Mapping[str, Point], outcomes: Mapping[str, Outcome]) -> list[Cell]:
-    """One cell a point. names: of all runs, with their points; outcomes: of those that had their turn, by name."""
+    """Group the outcomes into one cell per point.
+
+    Args:
+        names: the point of each run, by the run's name.
+        outcomes: the outcomes of completed and failed runs, by the run's name.
+    """
     points = [dict(point) for point in names.values()]
     return [
         _cell(point, [name for name, of in names.items() if dict(of) == point], outcomes)
@@ -100,7 +105,7 @@ def _cell(point: Point, names: Sequence[str], outcomes: Mapping[str, Outcome]) -
 
 
 def error_of(outcome: Outcome) -> str:
-    """Why a run has no number: it failed, or a check of its certificate did. Empty: it has one."""
+    """Return why a run has no score: an error, or a failed check of its certificate. Empty: it has one."""
     if outcome.error or outcome.measured is None:
         return outcome.error
     failed = [check.name for check in outcome.measured.result.checks if check.passed is False]
@@ -108,5 +113,5 @@ def error_of(outcome: Outcome) -> str:
 
 
 def unit_of(cells: Sequence[Cell]) -> Unit:
-    """What cells can be compared in: perplexities per token only where all have the same tokens."""
+    """Return the unit in which cells are comparable: perplexity per token only if all cells have the same tokens."""
     return BITS if any(TOKENIZER in cell.settings for cell in cells) else PERPLEXITY

@@ -1,1 +1,1 @@
-"""Verbs of Python that need several rooms: one file each."""
+"""Python functions that combine several packages: one file per function."""

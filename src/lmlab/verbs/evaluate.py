@@ -1,4 +1,4 @@
-"""`lmlab.evaluate`: how well a trained model does what it was trained for."""
+"""`lmlab.evaluate`: evaluates a trained model on the task that it was trained for."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def evaluate(
     against: Run | str | Path | None = None,
     watch: Callable[[str, int, int], None] | None = None,
 ) -> Result | OtherResult:
-    """Measure a trained model on a text: bits per byte, with an interval and a certificate.
+    """Evaluate a trained language model on a text in bits per byte, with an interval and a certificate.
 
-    A model of another task is measured as its task is, such as by accuracy, beside something simpler.
+    A model of another task is evaluated by the metric of its task, such as accuracy, beside a simple baseline.
 
     Args:
         run: the run, or its folder.
-        text: a text that is scored whole; None: `part` of the run's own corpus.
+        text: a text that is scored as a whole; None: `part` of the run's own corpus.
         part: "train", "valid" or "test" (None: "test").
-        seed: of the sample that the certificate checks.
-        level: of the confidence interval.
+        seed: seed of the sample that the certificate checks.
+        level: coverage of the confidence interval.
         device: "auto", "cpu", "cuda" or "mps".
         against: for a translator, another translator's run to compare it with, sentence by sentence.
-        watch: for a language model, called with the step ("tokenise", "walk", "score"), how much is done, and of how much.
+        watch: for a language model, called with the step ("tokenise", "walk", "score"), the amount done, and the total.
     """
     if part not in (None, "train", "valid", "test"):
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", code="part-unknown", part=None)

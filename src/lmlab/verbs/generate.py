@@ -1,4 +1,4 @@
-"""`lmlab.generate`: texts that a trained model writes."""
+"""`lmlab.generate`: generates texts with a trained model."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def generate(
     device: str = "auto",
     watch: Callable[[str], None] | None = None,
 ) -> list[Generated]:
-    """Write `samples` continuations of a prompt, or the `best` of a beam; `lmlab.decode.Options` explains the settings.
+    """Generate `samples` continuations of a prompt, or the `best` of a beam; `lmlab.decode.Options` explains the settings.
 
     Args:
-        precision: of the weights while writing, "float32" or "bf16".
-        watch: called with each piece of the text once the piece is certain; for one text only.
+        precision: precision of the weights during generation, "float32" or "bf16".
+        watch: called with each piece of the text once the piece is final; only for a single text.
     """
     options: dict[str, Any] = {"method": method, "max_tokens": tokens, "temperature": temperature, "top_k": top_k}
     options |= {"top_p": top_p, "min_p": min_p, "beam_width": beam, "n_best": best, "length_penalty": length_penalty}
@@ -59,7 +59,7 @@ def generate_many(
     device: str = "auto",
     **settings: Any,
 ) -> list[list[Generated]]:
-    """Continue each of these prompts as `generate` does, with the same settings, side by side."""
+    """Continue each prompt as `generate` does, with the same settings, in batches."""
     names = {called: name for name, called in decode.IN_VERBS.items()}
     run = opened(run)
     model = run.load(device)

@@ -1,4 +1,4 @@
-"""`lmlab.load`: a trained run."""
+"""`lmlab.load`: loads a trained run."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from lmlab.learn.run import Run, load_run
 
 
 def load(folder: str | Path) -> Run:
-    """Open the run in a folder."""
+    """Load the run in a folder."""
     return load_run(folder)

@@ -1,4 +1,4 @@
-"""`lmlab.machine`: what this machine can do."""
+"""`lmlab.machine`: reports the measured speed of this machine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from lmlab.layers.raced import RACES
 
 
 def machine(*, again: bool = False) -> MachineReport:
-    """Report what was measured on this machine, and what is chosen because of it.
+    """Report the measured speed of this machine, and the choices that follow from it.
 
     Args:
-        again: measure again what is known already.
+        again: repeat measurements that are already saved.
     """
     return about_machine(RACES, again=again)

@@ -1,4 +1,4 @@
-"""`lmlab.score`: the bits of strings under a trained model."""
+"""`lmlab.score`: computes the bits of strings under a trained model."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def names() -> tuple[str, ...]:
 
 @cache
 def load(name: str) -> Any:
-    """Import a command, as a click command."""
+    """Import a command and return it as a click command."""
     module = import_module(f"{__name__}.{name}")
     command = build_command(name, module.command, getattr(module, "COMMAND_CLASS", None))
     command.rich_help_panel = module.SECTION
@@ -35,7 +35,7 @@ def load(name: str) -> Any:
 
 
 class Commands(Mapping[str, Any]):
-    """The click commands by name; each is imported when it is looked up."""
+    """The click commands by name; each is imported at its first lookup."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in names():

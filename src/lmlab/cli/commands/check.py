@@ -1,4 +1,4 @@
-"""`lmlab check`: your own derivations, checked; a class of them, graded. Nothing heavy is imported until it runs."""
+"""`lmlab check`: checks derivations, or grades the answers of a class. Heavy modules are imported only when it runs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,11 @@ def run_check(
     hints: str = "where",
     seed: int = 0,
 ) -> int:
-    """Check sheets, or grade answers against a key; 0 if every claim holds (or the class was graded), else 1."""
+    """Check files with claims, or grade answers against a key.
+
+    Returns:
+        The exit code: 0 if every claim holds or the answers were graded, else 1.
+    """
     if not files:
         raise Mistake("name a file with claims, or - for standard input", code="no-claims-file")
     if grade != (key is not None):

@@ -1,4 +1,4 @@
-"""`lmlab classify`: labels for texts, or the mistakes of a classifier explained."""
+"""`lmlab classify`: labels texts, or explains the misclassified examples of a classifier."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def command(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Say what a classifier takes texts for, or explain its mistakes.
+    """Label texts with a trained classifier, or explain its misclassified examples.
 
     Example: lmlab classify runs/dan-reviews "not bad at all"
     """

@@ -1,4 +1,4 @@
-"""`lmlab combine`: two words as one vector, and what lies near it."""
+"""`lmlab combine`: composes two words into one vector and lists its nearest neighbours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def command(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Combine two words into one vector: its label, and the pairs of the training text that lie nearest.
+    """Compose two words into one vector: its label, and the nearest pairs of the training text.
 
     Example: lmlab combine runs/pairs new york
     """

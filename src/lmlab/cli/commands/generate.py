@@ -1,4 +1,4 @@
-"""`lmlab generate`: text from a trained model, streamed."""
+"""`lmlab generate`: generates text with a trained model and prints it as it is generated."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def command(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Generate text from a trained model, once, for many prompts side by side, or in a conversation."""
+    """Generate text from a trained model: once, for many prompts in a batch, or interactively."""
     given = {"prompt": prompt, "prompt_file": prompt_file, "prompts": prompts}
     if len(both := [name for name, value in given.items() if value is not None]) > 1:
         raise Mistake(
@@ -111,7 +111,7 @@ def command(
 
 
 def _read(file: str) -> str:
-    """The prompt in a file; the line break that ends the file is the editor's."""
+    """Return the prompt in a file, without the line break at its end, which editors add."""
     try:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return content.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
@@ -128,18 +128,18 @@ def _read(file: str) -> str:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A line of a file of prompts. id: what its owner calls it, whatever that is; None: nothing."""
+    """One line of a file of prompts. id: the user's identifier, of any JSON type; None: none."""
 
     prompt: str
     id: Any = None
 
     def named(self) -> dict[str, Any]:
-        """What stands before its results, as JSON."""
+        """Return the prompt and its id as JSON, to precede its results."""
         return {"prompt": self.prompt} if self.id is None else {"prompt": self.prompt, "id": self.id}
 
 
 def read_prompts(file: str) -> list[Prompt]:
-    """The prompts in a file of JSON lines; empty lines are passed over."""
+    """Return the prompts in a file of JSON lines; empty lines are skipped."""
     prompts, where = [], "standard input" if file == "-" else file
     for number, line in enumerate(_read(file).split("\n"), start=1):
         if not line.strip():
@@ -164,14 +164,14 @@ def read_prompts(file: str) -> list[Prompt]:
 
 
 def _refuse_other_keys(line: Mapping[str, object], where: str) -> None:
-    """A Mistake for what would have no effect beside a prompt, such as an option, well spelled or not."""
+    """Raise a Mistake for any other key beside a prompt, such as an option, since it would have no effect."""
     if other := next((key for key in line if key not in ("prompt", "id")), None):
         keys = 'a line has "prompt" and perhaps "id", and options are of the command, for all lines'
         raise Mistake(f"{where} has {other!r} beside its prompt; {keys}: leave it out", code="prompt-line-unknown-key")
 
 
 def _show_many(prompts: Sequence[Prompt], results: Sequence[Sequence[Generated]], json: bool) -> None:
-    """Every prompt with what follows it, or as JSON with its results."""
+    """Print every prompt with its continuations, or all of them as JSON."""
     together = list(zip(prompts, results, strict=True))
     if json:
         options.print_json([{**asked.named(), "results": [r.to_json() for r in found]} for asked, found in together])
@@ -184,12 +184,12 @@ def _show_many(prompts: Sequence[Prompt], results: Sequence[Sequence[Generated]]
 
 
 def _shown(text: str) -> str:
-    """On a terminal no control characters; a file gets what was generated."""
+    """Return the text without control characters on a terminal; unchanged for a file."""
     return visible(text) if sys.stdout.isatty() else text
 
 
 class _Writer:
-    """Writes the prompt and what follows it, as it comes; nothing before the first piece is there."""
+    """Writes each generated piece as it comes, with the prompt before the first one."""
 
     def __init__(self, prompt: str) -> None:
         self.before = prompt  # what is still to be written before the next piece

@@ -1,4 +1,4 @@
-"""`lmlab latent`: texts from places of a latent space."""
+"""`lmlab latent`: generates texts from points of a latent space."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def command(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Write from a latent variable: drawn, near a sentence, or on the way from one sentence to another.
+    """Generate texts from a latent variable: sampled, near a sentence, or interpolated between two sentences.
 
     Example: lmlab latent runs/variational-sotu "We are at peace." "We are at war."
     """

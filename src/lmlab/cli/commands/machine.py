@@ -1,4 +1,4 @@
-"""`lmlab machine`: what this machine was found to do, and what is chosen because of it."""
+"""`lmlab machine`: reports the measured speed of this machine, and the choices that follow from it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def command(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """What this machine can do, measured; what is chosen for what, and why; versions and cache folders.
+    """Report the measured speed of this machine, the choices that follow from it, versions and cache folders.
 
-    The answer to "which machine was that?", for a bug report.
+    Include the output in a bug report.
     """
     if clear and again:
         raise Mistake(

@@ -1,4 +1,4 @@
-"""`lmlab mix`: one model out of several that were trained on the same text."""
+"""`lmlab mix`: mixes several models that were trained on the same text into one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Mix trained models into one that mostly predicts better than each of them.
+    """Mix trained models into one that usually predicts better than each of them.
 
     The weights are fitted on the validation part. The new run holds copies of its parts.
 
@@ -50,7 +50,7 @@ def command(
 
 
 def _summary(run: Run) -> str:
-    """The parts and their weights, and what to do next."""
+    """Return the parts with their weights, and the command to run next."""
     lines = [f"mix: {run.record.result.message}"]
     for part in run.record.inputs.parts:
         lines.append(f"  {part.weight:6.1%}  {part.model}  ({part.run})")

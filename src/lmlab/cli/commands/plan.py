@@ -1,4 +1,4 @@
-"""`lmlab plan`: how long a training run takes, on which devices, and whether it fits."""
+"""`lmlab plan`: estimates the duration of a training run, the devices it needs, and whether it fits in memory."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def command(
     learning: options.Learning = [],  # noqa: B006
     json: options.Json = False,
 ) -> None:
-    """Time, device-hours, memory and sharding of a training run, with an interval.
+    """Estimate the time, device-hours, memory and sharding of a training run, with an interval.
 
-    The rate is the share of its peak that published runs reached on average, or --rate, or that of real steps here.
+    The rate is the mean utilization of published runs times the device's peak, or --rate, or the rate of real steps here.
 
     Example: lmlab plan --parameters 7B --tokens 1T --device A100 --devices 1024
     """

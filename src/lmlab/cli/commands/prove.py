@@ -1,4 +1,4 @@
-"""`lmlab prove`: run the claims of the course documents and show the verdicts with their evidence."""
+"""`lmlab prove`: runs the claims of the course documents and shows the verdicts with their evidence."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command(
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Show the evidence of every claim, however many.")] = False,
 ) -> None:
-    """Check the claims of the course documents by running them: verdict, evidence, and the correction where one is due."""
+    """Check the claims of the course documents by running them: verdict, evidence, and a correction if needed."""
     raise typer.Exit(run_prove(ids or [], source, json=json, html=html, full=full))
 
 
@@ -43,7 +43,11 @@ def run_prove(
     html: Path | None = None,
     full: bool = False,
 ) -> int:
-    """Run claims and print what was found; 0 if every check ran to a verdict, 1 if one broke."""
+    """Run claims and print the verdicts.
+
+    Returns:
+        The exit code: 0 if every check reached a verdict, 1 if one failed to run.
+    """
     from lmlab.cli.show.claims import print_claims
     from lmlab.cli.show.progress import ProgressLine
     from lmlab.coursework import choosing, running

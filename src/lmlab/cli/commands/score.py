@@ -1,4 +1,4 @@
-"""`lmlab score`: what strings cost under a trained model, token by token, word by word, line by line."""
+"""`lmlab score`: prints the bits of strings under a trained model, by token, word or line."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def command(
 
 
 def _print_text(scored: ScoredText) -> None:
-    """A row a word, with its tokens, or, where nobody writes spaces, a row a token; then the whole."""
+    """Print one row per word with its tokens, or one row per token if the text has no spaces, and then the total."""
     from lmlab.cli.show.inside import seen
     from lmlab.page.numbers import bits
     from lmlab.text.plain_words import has_spaces
@@ -91,7 +91,7 @@ def _print_text(scored: ScoredText) -> None:
 
 
 def _print_lines(lines: list[str], scored: ScoredTexts) -> None:
-    """Tab-separated: thousands of them are for other programs."""
+    """Print one tab-separated row per line, for other programs to read."""
     found = (
         f"{bits:.4f}\t{bits / max(1, len(line.split())):.4f}\t{line}\n"
         for line, bits in zip(lines, scored.bits, strict=True)

@@ -1,4 +1,4 @@
-"""`lmlab settings`: what can be set of a model and its training, and what it comes to."""
+"""`lmlab settings`: lists the settings of a model and its training, with their resolved values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def command(
     precision: options.Precision = "auto",
     json: options.Json = False,
 ) -> None:
-    """List every setting of a model and of its training: what it means, its default, and what it comes to for a text.
+    """List every setting of a model and its training: its meaning, its default, and its resolved value for a text.
 
     Example: lmlab settings gpt mytext.txt --budget 3m
     """

@@ -1,4 +1,4 @@
-"""`lmlab sweep`: a grid of settings of one model, as a table with intervals."""
+"""`lmlab sweep`: trains a grid of settings of one model and prints a table with intervals."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def command(
     device: options.Device = "cpu",
     json: options.Json = False,
 ) -> None:
-    """Train a grid of settings with several seeds, and say which differences are real.
+    """Train a grid of settings with several seeds, and report which differences are significant.
 
-    The exit code is 1 if a run failed; the others are in the table all the same, and the same command tries it again.
+    The exit code is 1 if a run failed. The table still shows the others, and the same command tries the failed run again.
 
     Example: lmlab sweep gpt mytext.txt --over layers=2,4 --over learning_rate=0.001,0.003 --seeds 4
     """

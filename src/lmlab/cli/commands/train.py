@@ -1,4 +1,4 @@
-"""`lmlab train`: one model on one text."""
+"""`lmlab train`: trains one model on one text."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ NOTHING_LEARNED = 2  # the user can mend it, by another learning rate
 
 
 class WithSettings(typer.core.TyperCommand):
-    """`lmlab train MODEL --help` also lists what can be set of that model and of its training."""
+    """The command `lmlab train`, whose `--help` after a model's name also lists the settings of that model."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Called before the words are parsed, so the model is looked for among them."""
+        """Print the help, then the settings of the model among the arguments, which are not parsed yet."""
         super().format_help(ctx, formatter)
         print_so_far(formatter)
         if name := next((word for word in sys.argv[1:] if word in registry.KINDS), None):
@@ -149,7 +149,7 @@ def _print(run: Run, json: bool) -> None:
 
 
 def _train(asked: Mapping[str, Any], given: Mapping[str, Any], world: World) -> Run:
-    """A new model on a text."""
+    """Train a new model on a text."""
     model = asked["model"]
     if model is None:
         raise Mistake(f"name a model to train: {', '.join(registry.trainable())}", code="no-model-to-train")
@@ -169,7 +169,7 @@ def _train(asked: Mapping[str, Any], given: Mapping[str, Any], world: World) -> 
 
 
 def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any], world: World) -> Run:
-    """A run from where it stands; with a budget that begins with a plus, for longer than it was to."""
+    """Resume a run; a budget that begins with a plus extends its original budget."""
     out, model, more = asked["out"], asked["model"], str(given.get("budget", "")).startswith("+")
     if out is None:
         raise Mistake(
@@ -206,7 +206,7 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any], world: World) -> 
 
 
 def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any], world: World) -> Run:
-    """The model of a run on another text. `--from RUN TEXT` names no model: the first word is the text."""
+    """Train the model of a run on another text. `--from RUN TEXT` names no model: its first word is the text."""
     if asked["resume"]:
         raise Mistake(
             "{resume} goes on with a run, {from_} begins another; leave one out",
@@ -247,7 +247,10 @@ def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any],
 
 
 def _with_recipe(file: Path, asked: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a recipe says where the command line says nothing. Whoever names a model means that one, from fresh weights."""
+    """Add the values of a recipe for options that the command line does not set.
+
+    A model named on the command line starts from new weights, even if the recipe begins with a run.
+    """
 
     found = lmlab.recipe(file)
     if "run" in found and "model" not in given:
@@ -259,7 +262,7 @@ def _with_recipe(file: Path, asked: Mapping[str, Any], given: Mapping[str, Any])
 
 
 def _as_asked(model: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What a new run is told, whatever it begins with. Over the recipe's settings stand those of the command line."""
+    """Return the arguments of a new run. Settings of the command line override those of the recipe."""
     settings = parse_settings(registry.model_class(model).Config, asked["settings"], model)
     found, columns = asked["recipe"], asked["columns"]
     return {
@@ -279,7 +282,7 @@ def _is_given(ctx: typer.Context, key: str) -> bool:
 
 
 def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
-    """A run goes on as it began: a Mistake for an option that says otherwise, which would have no effect."""
+    """Raise a Mistake for an option that differs from the resumed run, since it would have no effect."""
     model, corpus, training = run.record.model, run.record.inputs.corpus, run.record.training
     began: dict[str, Any] = {"tokenizer": run.record.inputs.tokenizer, "split": tuple(corpus["split"])}
     began |= {"split_by": corpus["divided_by"]} if "divided_by" in corpus else {}
@@ -310,7 +313,7 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
 
 
 def _summary(run: Run) -> str:
-    """What a user wants to know of a finished run, and what to do next."""
+    """Return the result of a finished run in a few lines, and the command to run next."""
     model, result = run.record.model, run.record.result
     flops = "" if result.training_flops is None else f" {short(result.training_flops)} FLOPs,"
     lines = [f"{model.name}: {run.status}, {model.parameters:,} parameters,{flops} {result.seconds:.1f} s"]
@@ -322,7 +325,10 @@ def _summary(run: Run) -> str:
 
 
 def _next(run: Run) -> str:
-    """A command that works: a part that is empty cannot be measured."""
+    """Return the command to suggest after training.
+
+    It evaluates the test part, else the validation part. If both are empty, it uses the model.
+    """
     sizes = {name: part.get("pairs", part["bytes"]) for name, part in run.record.inputs.corpus["parts"].items()}
     folder = as_typed(run.folder)
     if sizes["test"]:

@@ -1,4 +1,4 @@
-"""`lmlab translate`: texts in other languages."""
+"""`lmlab translate`: translates texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def command(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Translate texts; each is read once, however many languages it is to become.
+    """Translate texts; each is encoded once for all target languages.
 
     Example: lmlab translate runs/translator-numbers "half past seven in the morning" --to fr,de
     """

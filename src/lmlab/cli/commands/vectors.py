@@ -1,4 +1,4 @@
-"""`lmlab vectors`: what lies near a word, what completes an analogy, a map of words, and a file for other tools."""
+"""`lmlab vectors`: word vectors: nearest neighbours, analogies, a map of words, and export to a file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Ask word vectors: neighbours WORD, analogy A B C (as A to B, so C to what), map [WORDS], save --out FILE.
+    """Query word vectors: neighbours WORD, analogy A B C (A is to B as C is to ?), map [WORDS], save --out FILE.
 
     Example: lmlab vectors runs/glove neighbours king
     """

@@ -1,4 +1,4 @@
-"""The topics of `lmlab explain TOPIC`: each is a command of its own."""
+"""The topics of `lmlab explain TOPIC`: each is its own subcommand."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ TOPICS |= dict.fromkeys(("gradients", "positions", "dot-products", "sandbox"), "
 
 
 def topic(name: str) -> Any:
-    """The command of a topic, as click knows commands."""
+    """Return the click command of a topic."""
     return build_command(name, getattr(import_module(f"{__name__}.{TOPICS[name]}"), name.replace("-", "_")))
 
 
 class WithTopics(typer.core.TyperCommand):
-    """A command whose first word may be a topic, which then takes over."""
+    """A command that runs a subcommand instead if its first argument names one in `TOPICS`."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Called with the words after the verb."""
+        """Parse the arguments after the command's name, or pass those after a topic to its subcommand."""
         if args and args[0] in TOPICS:
             return topic(args[0]).make_context(f"{info_name} {args[0]}", args[1:], parent=parent, **extra)
         near = difflib.get_close_matches(args[0], TOPICS, n=1, cutoff=0.75) if args else []
@@ -37,7 +37,7 @@ class WithTopics(typer.core.TyperCommand):
         return super().make_context(info_name, args, parent=parent, **extra)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The topics stand below the command's own help."""
+        """Print the help of the command, then the list of topics."""
         super().format_help(ctx, formatter)
         print_so_far(formatter)
         from lmlab_derive.shared.table import print_list

@@ -1,4 +1,4 @@
-"""The topics of `lmlab explain` that open a trained model on a text."""
+"""The topics of `lmlab explain` that inspect a trained model on a text."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def attention(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Where the attention heads of a model look, what each seems to do, and a page with every weight.
+    """Show where the attention heads of a model look, the likely role of each, and a page with every weight.
 
-    Of bert the text may have blanks, [MASK]; of a translator it is a sentence, and its alignments are shown.
+    For bert the text may have blanks, [MASK]. For a translator it is a sentence, and its alignments are shown.
 
     Example: lmlab explain attention runs/gpt "What say you, my lord?" --html heads.html
     """
@@ -54,7 +54,7 @@ def gates(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """What the gates of a gru or an lstm let in, keep and show, how long each unit keeps, and what it follows.
+    """Show the gate activations of a gru or an lstm, how long each unit remembers, and what it correlates with.
 
     Example: lmlab explain gates runs/lstm "What say you, my lord?" --html gates.html
     """
@@ -77,9 +77,9 @@ def heads(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Switch the heads of a model off one at a time: what each is worth, in bits, beside what it does.
+    """Ablate the attention heads of a model one at a time: the cost of each in bits, beside its likely role.
 
-    Bits per byte of the text; per masked token for bert; per byte of the translation for a translator.
+    The cost is in bits per byte of the text; per masked token for bert; per byte of the translation for a translator.
 
     Example: lmlab explain heads runs/gpt --html heads.html
     """
@@ -101,7 +101,7 @@ def matrix(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """The one matrix that a head amounts to for a text: blocks a_nm W, beside a dense layer, with the parameters of each.
+    """Show an attention head as one matrix for a given text: blocks a_nm W, beside a dense layer, with both parameter counts.
 
     Example: lmlab explain matrix runs/gpt "To be" --layer 2 --head 1 --html matrix.html
     """
@@ -124,7 +124,7 @@ def search(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """How greedy, beam and exhaustive search continue a prompt, as a tree, and where greedy loses.
+    """Show how greedy, beam and exhaustive search continue a prompt, as a tree, and where greedy search loses.
 
     Example: lmlab explain search runs/gpt "My lord" --tokens 6 --html tree.html
     """

@@ -1,4 +1,4 @@
-"""The topics of `lmlab explain` that hold without a run."""
+"""The topics of `lmlab explain` that need no run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def gradients(
     svg: options.Svg = None,
     json: options.Json = False,
 ) -> None:
-    """Gradients through time: where they vanish, explode or hold, between the bounds of theory; and what clipping mends.
+    """Show gradients through time: where they vanish, explode or persist, with theoretical bounds and the effect of clipping.
 
     Example: lmlab explain gradients --html gradients.html
     """
@@ -62,7 +62,7 @@ def positions(
     svg: options.Svg = None,
     json: options.Json = False,
 ) -> None:
-    """Positions: the rotation that takes n to n + k, what sines alone cannot do, and what dot products see of distance.
+    """Show position encodings: the rotation from n to n + k, the limits of sines alone, and distance in dot products.
 
     Example: lmlab explain positions --html positions.html
     """
@@ -85,7 +85,7 @@ def dot_products(
     svg: options.Svg = None,
     json: options.Json = False,
 ) -> None:
-    """Dot products: how they spread with width, what 1/√d does to the softmax and its gradient, and how directions part.
+    """Show dot products by width: their variance, the effect of 1/√d on the softmax and its gradient, and angles.
 
     Example: lmlab explain dot-products --html dot-products.html
     """
@@ -122,7 +122,7 @@ def sandbox(
     svg: options.Svg = None,
     json: options.Json = False,
 ) -> None:
-    """The attention sandbox: copying one value, averaging two, and why one head fails where two do not. A page has sliders.
+    """Show an attention sandbox: copying one value, averaging two, and why one head fails where two succeed; with sliders.
 
     Example: lmlab explain sandbox --html sandbox.html
     """

@@ -1,1 +1,1 @@
-"""Results as a terminal shows them: tables, progress, colours. Nothing here computes."""
+"""Terminal output of results: tables, progress and colours. These modules compute nothing."""

@@ -1,4 +1,4 @@
-"""Claims of the course documents in the terminal: verdicts in their colours, with what supports them."""
+"""Terminal output of claims of the course documents: coloured verdicts with their evidence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLOURS = VERDICT_COLOURS | {
 
 
 def print_claims(entries: Sequence[Entry], *, detailed: bool) -> None:
-    """Claims of the course documents: with all their evidence, or as a table; and how many of each verdict."""
+    """Print claims with all their evidence, or as a table, and the number of claims per verdict."""
     from lmlab.coursework.running import tally
 
     console = result_console()
@@ -49,7 +49,7 @@ def print_claims(entries: Sequence[Entry], *, detailed: bool) -> None:
 
 
 def _print_evidence(entry: Entry, console: Console) -> None:
-    """One claim with everything that is known of it."""
+    """Print one claim with all its evidence."""
     claim, outcome = entry.claim, entry.outcome
     colour = COLOURS[outcome.verdict]
     console.print(f"[bold]{claim.id}[/bold]  [{colour}]{outcome.verdict}[/]  [dim]{claim.where}[/dim]")

@@ -1,4 +1,4 @@
-"""A comparison in the terminal: a live table while it runs, and the ranking at the end."""
+"""Terminal output of a comparison: a live table while it runs, and the ranking at the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STYLES = {"model": "", "uncertified": "bold red", "yardstick": "dim", "entropy":
 
 
 class LiveTable:
-    """One line per model with a bar, the best so far, and the time left; plain lines when stderr is no terminal."""
+    """A display with one line per model: a progress bar and the best score so far; plain lines if stderr is no terminal."""
 
     def __init__(self) -> None:
         self.console = Console(stderr=True)
@@ -45,7 +45,7 @@ class LiveTable:
             self._live.stop()
 
     def show(self, entries: Sequence[EntryProgress], left_s: float | None, doing: str) -> None:
-        """Redraw, or print what is new."""
+        """Redraw the table, or print new results as lines."""
         if not self.console.is_terminal:
             self._lines.show(entries, left_s, doing)
             return
@@ -58,7 +58,7 @@ class LiveTable:
         self._live.update(_so_far(entries, left_s, doing), refresh=True)
 
     def say(self, line: str) -> None:
-        """A line of its own."""
+        """Print a separate line."""
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)  # a log keeps it in one piece
 
 
@@ -82,7 +82,7 @@ def _so_far(entries: Sequence[EntryProgress], left_s: float | None, doing: str) 
 
 
 def print_comparison(found: Findings) -> None:
-    """The ranking, with baselines where their numbers put them; then what failed, and how sure the ranking is."""
+    """Print the ranking with the baselines among the models, then failures, warnings and the meaning of the ranks."""
     console = result_console()
     measured = f"{found.measured.bytes:,} of {found.measured.of:,} test bytes"
     say(console, f"{found.corpus.name}: {measured}, {found.seconds:.0f} s in all")

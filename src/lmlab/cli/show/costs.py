@@ -1,4 +1,4 @@
-"""What a model costs, in the terminal."""
+"""Terminal output of the parameter and operation counts of a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmlab_derive.shared.table import Column, print_table
 
 
 def print_count(found: Count, *, latex: bool = False) -> None:
-    """The parts with their formulas, the sums, and whether the ways of counting agree."""
+    """Print the parts with their formulas, the sums, and whether the counts agree. latex: print formulas as LaTeX."""
     console = result_console()
     shown = {name: value for name, value in found.settings.items() if value is not None and not isinstance(value, list)}
     chosen = ", ".join(f"{name}={value}" for name, value in shown.items())

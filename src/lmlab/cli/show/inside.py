@@ -1,4 +1,4 @@
-"""What a model did with a text, in the terminal."""
+"""Terminal output of inspections of a model on a text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_ROWS = 60  # of a table; the rest is for the page
 
 
 def print_explanation(found: Explanation, page: Path | None) -> None:
-    """One model: a row a token. Several: a row for each stretch that is whole tokens for all of them."""
+    """Print one row per token for one model; for several, one row per span that is whole tokens for all of them."""
     console = result_console()
     if len(found.readings) == 1:
         tokens = found.readings[0].tokens
@@ -53,7 +53,7 @@ def print_explanation(found: Explanation, page: Path | None) -> None:
 
 
 def print_attention(found: Attention, page: Path | None) -> None:
-    """A row a head: what it seems to look at, with the shares that say so; a table for each way of looking."""
+    """Print one row per attention head, with its likely role and the attention shares that support it, grouped by direction."""
     from lmlab.inside.attention_section import TITLES, by_way
 
     console = result_console()
@@ -81,7 +81,7 @@ def print_attention(found: Attention, page: Path | None) -> None:
 
 
 def print_gates(found: Gates, page: Path | None) -> None:
-    """What the gates do on the whole, and the units that follow something."""
+    """Print statistics of the gates, and the units that correlate with a feature of the text."""
     from lmlab.inside.gates_section import telling_units
 
     console = result_console()
@@ -106,7 +106,7 @@ def print_gates(found: Gates, page: Path | None) -> None:
 
 
 def print_heads(found: HeadCosts) -> None:
-    """Heads, dearest first."""
+    """Print the heads by the cost of their ablation, largest first."""
     console = result_console()
     columns: list[tuple[Column, Callable[[HeadCost], str]]] = [
         (Column("head"), lambda one: one.head.name),
@@ -121,7 +121,7 @@ def print_heads(found: HeadCosts) -> None:
 
 
 def print_search(found: SearchTree) -> None:
-    """What each search found, and where greedy lost."""
+    """Print the result of each search, and where greedy search lost."""
     console = result_console()
     names: dict[str, str] = {"beam": f"beam of {found.beam}", "best": "likeliest of all"}
     columns: list[tuple[Column, Callable[[Way], str]]] = [
@@ -138,7 +138,7 @@ def print_search(found: SearchTree) -> None:
 
 
 def print_matrix(found: AttentionMatrix) -> None:
-    """Sizes and counts."""
+    """Print the size of the matrix and the parameter counts."""
     console = result_console()
     count, width = len(found.inputs), found.width
     say(console, f"{count} inputs of width {width}: as one matrix, {count * width:,} × {count * width:,}")
@@ -165,5 +165,5 @@ def _name(reading: Reading) -> str:
 
 
 def seen(text: str) -> str:
-    """White space seen, and nothing that could disturb a terminal."""
+    """Return a token with visible white space and without control characters."""
     return visible(text.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥")) or "(joined)"

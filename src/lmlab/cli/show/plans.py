@@ -1,4 +1,4 @@
-"""A plan, in the terminal."""
+"""Terminal output of training plans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lmlab_derive.shared.table import print_list
 
 
 def print_plan(found: Plan) -> None:
-    """What it takes, and where each number comes from."""
+    """Print the cost of a training run, with the source of each number."""
     low, high = found.device_hours_interval
     lines = {
         "model": f"{short(found.parameters)} parameters, {short(found.tokens)} tokens",
@@ -29,7 +29,7 @@ def print_plan(found: Plan) -> None:
 
 
 def print_steps(found: Planned) -> None:
-    """A run of so many steps here."""
+    """Print the estimated time of a run of a number of steps on this machine."""
     low, high = found.interval
     print_list(
         {

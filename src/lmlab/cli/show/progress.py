@@ -1,4 +1,4 @@
-"""How far a piece of work is: one live line on a terminal, a plain line now and then elsewhere; always on stderr."""
+"""Progress on stderr: one live line on a terminal, otherwise occasional plain lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MEASURING = {
 
 
 class ProgressLine:
-    """Says how much is done, and of what; stdout stays clean for results."""
+    """A line of progress on stderr; stdout is left for results."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -41,7 +41,13 @@ class ProgressLine:
             self._bar.stop()
 
     def show(self, fraction: float, status: str, *, plain: bool = True) -> None:
-        """Called as often as one likes; shown ten times a second at most. plain: also where there is no terminal."""
+        """Show progress, at most ten times a second.
+
+        Args:
+            fraction: the fraction of the work that is done.
+            status: the current state in words.
+            plain: also print if stderr is no terminal.
+        """
         live = self.console.is_terminal
         said = self._said_at > self._began_at
         wait_s = SHOW_EVERY_S if live else PLAIN_EVERY_S if said else FIRST_PLAIN_S
@@ -59,22 +65,22 @@ class ProgressLine:
         self._bar.update(self._task, completed=min(fraction, 1.0), status=status)
 
     def say(self, line: str) -> None:
-        """A line of its own."""
+        """Print a separate line."""
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)  # a log keeps it in one piece
 
     def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
-        """Of training: how far, how well, how fast, how long still."""
+        """Show the progress of training: losses, tokens per second and time left."""
         held_out = "" if valid is None else f", valid {valid:.3f}"
         speed = clock.tokens / max(clock.seconds, 1e-9)
         left = minutes(clock.remaining_s)
         self.show(clock.fraction, f"{train:.3f} {unit}{held_out} · {speed:,.0f} {clock.thing}s/s · {left} left")
 
     def tokens(self, done: int, total: int) -> None:
-        """Of coding: how many tokens of how many."""
+        """Show the progress of coding: the tokens done, and their total."""
         self.show(done / max(1, total), f"{done:,} of {total:,} tokens")
 
     def measuring(self, what: str, done: int, total: int) -> None:
-        """Of measuring: which part of the work, and how much of that."""
+        """Show the progress of an evaluation: the step, and the fraction of it that is done."""
         if self.console.is_terminal and what != self._measuring:
             self._said_at = 0.0  # what is done now is shown at once: it may tell no more before it ends
         self._measuring = what

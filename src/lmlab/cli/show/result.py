@@ -1,4 +1,4 @@
-"""A measured result in the terminal."""
+"""Terminal output of an evaluation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def print_result(result: Result, *, verbose: bool = False) -> None:
-    """The number, its interval, its relatives, and the certificate, for people. verbose: every check that holds, too."""
+    """Print the bits per byte with their interval, perplexities, and the certificate. verbose: also list the passed checks."""
     console = result_console()
     data, scored = result.data, result.scored
     low, high = result.interval.low, result.interval.high

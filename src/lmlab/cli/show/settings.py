@@ -1,4 +1,4 @@
-"""The settings of a model in the terminal."""
+"""Terminal output of a model's settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sweep in the terminal: one row a cell, which one is best, and the differences in words."""
+"""Terminal output of a sweep: one row per cell, the best cell, and the differences in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lmlab_derive.shared.table import Column, print_table
 
 
 def print_sweep(found: Sweep) -> None:
-    """The table, the best cell, the differences, and where the picture is."""
+    """Print the table, the best cell, the differences, and the path of the figure."""
     console = result_console()
     seeds, counts = found.runs // len(found.cells), kind_of(found.model).way is Way.COUNTS
     many = f"mean and {LEVEL:.0%} interval over {seeds} seeds" if seeds > 1 else "one seed"
@@ -51,7 +51,7 @@ def print_sweep(found: Sweep) -> None:
 
 
 def _choice(found: Sweep) -> str:
-    """Which cell is best, and by what."""
+    """Return a sentence that names the best cell and the criterion."""
     if found.best is None and any(cell.valid_mean is not None for cell in found.cells):
         return "No best cell is named: every one holds some of the validation part impossible."
     if found.best is None and not any(cell.perplexity and not cell.valid_bits_per_byte for cell in found.cells):
@@ -66,7 +66,7 @@ def _choice(found: Sweep) -> str:
 
 
 def _numbers(cell: Cell, unit: Unit) -> list[str]:
-    """What was measured of a cell, and its parameters."""
+    """Return the scores and the parameter count of a cell, as table cells."""
     if not cell.perplexity:
         return ["failed" if cell.errors else "no turn yet"]
     mean, margin = cell.mean_and_margin(unit)
@@ -81,7 +81,7 @@ def _numbers(cell: Cell, unit: Unit) -> list[str]:
 
 
 def _in_words(difference: Difference, counts: bool, seeds: int) -> str:
-    """One difference as a sentence."""
+    """Describe one difference in a sentence."""
     changed, before, after = difference.setting, difference.before, difference.after
     rest = _point({key: value for key, value in before.items() if key != changed})
     where = f"{changed} {before[changed]} → {after[changed]}{f' at {rest}' if rest else ''}"

@@ -1,4 +1,4 @@
-"""What theory shows of models' insides, in the terminal."""
+"""Terminal output of the explanations that need no run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def print_gradients(found: Gradients, *written: Path | None) -> None:
-    """Norms at the far end between their bounds; then who learned."""
+    """Print the gradient norms at the farthest step with their bounds, then the results of training."""
     console = result_console()
     columns: list[tuple[Column, Callable[[Through], str]]] = [
         (Column("weights", left=True), lambda flow: flow.name),
@@ -46,7 +46,7 @@ def print_gradients(found: Gradients, *written: Path | None) -> None:
 
 
 def print_sandbox(found: Sandbox, *written: Path | None) -> None:
-    """What was sampled beside the closed forms, for one head and for two."""
+    """Print the sampled values beside the closed forms, for one head and for two."""
     console = result_console()
     named = {
         "share of value a, mean": "mean",
@@ -70,7 +70,7 @@ def print_sandbox(found: Sandbox, *written: Path | None) -> None:
 
 
 def print_positions(found: Positions, *written: Path | None) -> None:
-    """How each pair turns, and how exactly."""
+    """Print the rotation of each pair of dimensions, and the numerical errors."""
     console, k = result_console(), found.offset
     columns = [Column("pair"), Column("positions a turn"), Column(f"degrees by k = {k}")]
     rows = [[str(i), f"{pair.wavelength:,.1f}", f"{pair.turn_degrees:,.2f}"] for i, pair in found.listed_pairs.items()]
@@ -85,7 +85,7 @@ def print_positions(found: Positions, *written: Path | None) -> None:
 
 
 def print_dot_products(found: DotProducts, *written: Path | None) -> None:
-    """Spread, softmax, gradient and angle at each width."""
+    """Print variance, softmax weights, gradient and angle at each width."""
     columns: list[tuple[Column, Callable[[AtWidth], str]]] = [
         (Column("width d"), lambda at: f"{at.width:,}"),
         (Column("variance of q·k"), lambda at: f"{at.variance:,.1f} ± {at.variance_error:,.1f}"),
@@ -106,7 +106,7 @@ def print_dot_products(found: DotProducts, *written: Path | None) -> None:
 
 
 def print_written(*written: Path | None) -> None:
-    """Where the page and the picture are."""
+    """Print the paths of the page and the picture."""
     for path in written:
         if path is not None:
             print(f"Written: {path}")
