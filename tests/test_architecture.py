@@ -81,6 +81,7 @@ def imported(name: str) -> frozenset[str]:
 
 IMPORTERS = {"import_module", "__import__", "find_spec", "run_module", "resolve_name"}
 NAMED_BY_A_VARIABLE = {  # modules that import what a table names; the strings of these tables are read like imports
+    "lmlab.comparison.executors",  # classes of executors
     "lmlab.models.registry",  # classes of models, those of others included
     "lmlab.plugins",
     "lmlab",  # the names that `__init__.pyi` lists

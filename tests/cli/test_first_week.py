@@ -16,7 +16,8 @@ import pytest
 import lmlab as lab
 from command_line import Lmlab, done, refused
 from lmlab.cli.options import given_texts
-from lmlab.comparison.executors import Here, Processes
+from lmlab.comparison.executors.here import Here
+from lmlab.comparison.executors.processes import Processes
 from lmlab.config import Mistake, Note
 from lmlab_derive.shared.plain import visible
 from mistakes import mistake

@@ -17,7 +17,8 @@ import pytest
 import lmlab as lab
 from command_line import Lmlab, Result, done, refused
 from lmlab.cli.show.comparison import LiveTable
-from lmlab.comparison.executors import Here, Processes
+from lmlab.comparison.executors.here import Here
+from lmlab.comparison.executors.processes import Processes
 from lmlab.config import Mistake, texts_of
 from lmlab.disk import files, locks
 from lmlab.inside.passage import passage

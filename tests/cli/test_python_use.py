@@ -18,7 +18,8 @@ from xml.etree import ElementTree
 import pytest
 
 import lmlab
-from lmlab.comparison.executors import Here, Processes
+from lmlab.comparison.executors.here import Here
+from lmlab.comparison.executors.processes import Processes
 from lmlab.config import Mistake
 from lmlab.learn import loop, onlookers
 from lmlab.models.gpt import GPT

@@ -19,7 +19,7 @@ import lmlab as lab
 from command_line import Lmlab
 from lmlab.cli import interactive
 from lmlab.comparison import run_comparison
-from lmlab.comparison.executors import Processes
+from lmlab.comparison.executors.processes import Processes
 from lmlab.comparison.work import Outcome
 from lmlab.learn import fit, going_on, loop, mixing, run
 from lmlab.learn import train as training
@@ -238,7 +238,7 @@ def test_ctrl_c_while_the_program_starts_is_one_line() -> None:
 HEARING = """
 import signal
 from lmlab.comparison.entry_records import EntrySpec
-from lmlab.comparison.executors import Processes
+from lmlab.comparison.executors.processes import Processes
 from lmlab.comparison.work import Outcome, Task
 
 AT_FIRST = signal.pthread_sigmask(signal.SIG_BLOCK, [])  # when it is imported, before the pool has said anything

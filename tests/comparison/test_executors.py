@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import lmlab as lab
-from lmlab.comparison.executors import EXECUTORS, Here, Processes, executor_of
+from lmlab.comparison.executors import EXECUTORS, executor_of
+from lmlab.comparison.executors.here import Here
+from lmlab.comparison.executors.processes import Processes
 from lmlab.comparison.work import Outcome, Task
 from mistakes import mistake
 
@@ -26,7 +28,7 @@ class Backwards:
 def test_an_executor_that_is_added_runs_sweeps_and_comparisons(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(EXECUTORS, "backwards", Backwards)
+    monkeypatch.setitem(EXECUTORS, "backwards", f"{__name__}:Backwards")
     told: list[str] = []
     swept = [
         lab.sweep("ngram", small_text, over=["order=1,2"], out=tmp_path / name, executor=name, watch=watch)
@@ -62,6 +64,6 @@ class Elsewhere(Backwards):
 def test_an_executor_that_leaves_no_records_is_not_asked_for_ever(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(EXECUTORS, "elsewhere", Elsewhere)
+    monkeypatch.setitem(EXECUTORS, "elsewhere", f"{__name__}:Elsewhere")
     with mistake("comparison-without-records", "train left no record"):
         lab.compare(small_text, models=["bag"], each="5steps", executor="elsewhere", out=tmp_path / "c", device="cpu")

@@ -14,7 +14,8 @@ import pytest
 
 import lmlab as lab
 from command_line import Lmlab
-from lmlab.comparison.executors import Here, Processes
+from lmlab.comparison.executors.here import Here
+from lmlab.comparison.executors.processes import Processes
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSON = (ROOT / "docs" / "first-hour.md").read_text(encoding="utf-8")

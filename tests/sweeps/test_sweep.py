@@ -23,7 +23,10 @@ import lmlab as lab
 from command_line import refused
 from lmlab.comparison import work
 from lmlab.comparison.entry_records import MeasuredEntry, TextChoice, TrainedEntry
-from lmlab.comparison.executors import Here, Processes, RayCluster, processes
+from lmlab.comparison.executors import processes
+from lmlab.comparison.executors.here import Here
+from lmlab.comparison.executors.processes import Processes
+from lmlab.comparison.executors.ray_cluster import RayCluster
 from lmlab.comparison.score_found import Score
 from lmlab.comparison.work import Outcome, Task, attempt
 from lmlab.config import Mistake
@@ -620,7 +623,7 @@ def test_before_a_stretch_as_much_is_read_as_the_longest_window_holds(small_text
 STAYING = """
 import threading
 from lmlab.comparison.entry_records import EntrySpec
-from lmlab.comparison.executors import Processes
+from lmlab.comparison.executors.processes import Processes
 from lmlab.comparison.work import Task
 
 def stay(task):

@@ -16,7 +16,8 @@ from lmlab.comparison.compared_entry import ComparedEntry
 from lmlab.comparison.comparison_records import BASELINES, OVERLAP, ComparisonRecords, weights_of
 from lmlab.comparison.display import BudgetClock, Display, TrainingWatch
 from lmlab.comparison.entry_store import write_record
-from lmlab.comparison.executors import Executor, Here
+from lmlab.comparison.executors import Executor
+from lmlab.comparison.executors.here import Here
 from lmlab.comparison.figures import drawing_s
 from lmlab.comparison.findings import BaselinesFound, OverlapFound, RankingFound, Status
 from lmlab.comparison.folder import MODELS, ComparisonFolder

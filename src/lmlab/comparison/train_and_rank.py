@@ -8,7 +8,8 @@ from typing import Any
 
 from lmlab.comparison.asked import Asked, AskedEntry
 from lmlab.comparison.display import Display, Lines
-from lmlab.comparison.executors import Here, executor_of
+from lmlab.comparison.executors import executor_of
+from lmlab.comparison.executors.here import Here
 from lmlab.comparison.folder import Terms, claimed, entry_name
 from lmlab.comparison.outcome import Comparison
 from lmlab.comparison.run_comparison import ComparisonRun

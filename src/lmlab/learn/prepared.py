@@ -41,7 +41,7 @@ class Data(Protocol):
 
         Returns:
             `name`; `text`, `valid`, `test`, `split` and `seed`, which are arguments of `lmlab.train`; `parts`, which maps each
-            part to its `sha256`; and further keys of the task.
+            part to its `sha256` and its size in `bytes`; and further keys of the task.
         """
         ...
 

@@ -22,7 +22,8 @@ from typing import Any
 from lmlab.comparison.choose_text import token_bytes
 from lmlab.comparison.entry_records import EntrySpec, TextChoice
 from lmlab.comparison.entry_store import MEASURED, SPEC, TRAINED, EntryStore
-from lmlab.comparison.executors import Executor, RayCluster, executor_of
+from lmlab.comparison.executors import Executor, executor_of
+from lmlab.comparison.executors.ray_cluster import RayCluster
 from lmlab.comparison.work import Outcome, Task, attempt
 from lmlab.config import Budget, Mistake, Stopped, make
 from lmlab.disk.files import made_folder, taken_by_a_file

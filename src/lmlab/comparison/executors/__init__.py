@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import Protocol
 
-from lmlab.comparison.executors.here import Here
-from lmlab.comparison.executors.processes import Processes
-from lmlab.comparison.executors.ray_cluster import RayCluster
 from lmlab.comparison.work import Outcome, Task
 from lmlab.config import Mistake, nearest
 
@@ -18,14 +16,15 @@ class Executor(Protocol):
     def run(self, tasks: Sequence[Task], work: Callable[[Task], Outcome]) -> Iterator[Outcome]:
         """Run each task and yield the outcomes in order of completion.
 
-        If the process of a task dies, its outcome holds an error. Closing the iterator also ends the tasks.
+        If the process of a task dies, its outcome holds an error. Closing the iterator also ends the tasks. Tasks and `work`
+        can be pickled. Standard output belongs to the user.
         """
 
 
-EXECUTORS: dict[str, Callable[[str], Executor]] = {  # by name; each is made from what follows a colon
-    "here": Here,
-    "processes": Processes,
-    "ray": RayCluster,
+EXECUTORS = {  # module:Class by name; an executor is made from what follows its name and a colon
+    "here": "lmlab.comparison.executors.here:Here",
+    "processes": "lmlab.comparison.executors.processes:Processes",
+    "ray": "lmlab.comparison.executors.ray_cluster:RayCluster",
 }
 
 
@@ -34,6 +33,10 @@ def executor_of(spec: str) -> Executor:
     name, _, rest = spec.partition(":")
     if name not in EXECUTORS:
         raise Mistake(
-            f"{{executor}} is {nearest(name, list(EXECUTORS))}; got {spec!r}", code="executor-unknown", executor=None
+            f"there is no {{executor}} {spec!r}; {nearest(name, list(EXECUTORS))}",
+            code="executor-unknown",
+            executor=None,
         )
-    return EXECUTORS[name](rest)
+    module, _, cls = EXECUTORS[name].partition(":")
+    found: Executor = getattr(import_module(module), cls)(rest)
+    return found
