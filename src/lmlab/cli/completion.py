@@ -9,7 +9,7 @@ from lmlab.config import settings_of
 from lmlab.learn.run_folder import record_file
 from lmlab.models import registry
 
-ACTIONS = ("neighbours", "analogy", "map", "save")  # what `lmlab vectors` is asked for
+ACTIONS = ("neighbours", "analogy", "map", "save")  # actions of `lmlab vectors`
 TOKENIZERS = ("byte", "char", "words", "words:10000", "bpe:1024", "bpe:4096")
 
 

@@ -20,7 +20,7 @@ HELP = """Type a text and it is continued. Ctrl-C stops a text, Ctrl-D leaves. A
   /temperature 0.7    change a setting: tokens, temperature, top-k, top-p, min-p, method, seed
   /settings           what they are now
   /help               this"""
-NAMES = {"tokens": "max_tokens", "beam": "beam_width"}  # here as on the command line
+NAMES = {"tokens": "max_tokens", "beam": "beam_width"}  # names of the command line
 
 
 def converse(conversation: Conversation, read: Callable[[str], str] = input) -> None:

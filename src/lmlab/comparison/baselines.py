@@ -18,10 +18,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from lmlab.comparison.findings import Baseline
 
-TRAIN_BYTES = 8 << 20  # of training text that is shown at most, the end of it: xz takes a second or more per megabyte
-TRIED_BYTES = 1 << 18  # shown at first, where not all may fit into the time
-SLOWER = 1.7  # per byte, with a text that no cache holds
-LARGER = 2.0  # times as much must fit, or what was tried stands
+TRAIN_BYTES = 8 << 20  # most training bytes to read, from the end: xz takes a second or more per megabyte
+TRIED_BYTES = 1 << 18  # training bytes of the first attempt, if time is limited
+SLOWER = 1.7  # growth of the time per byte for texts larger than the cache
+LARGER = 2.0  # a second attempt must fit at least this many times as many bytes
 
 
 def run_baselines(
@@ -57,21 +57,21 @@ def _measured(train: bytes, test: bytes, of_bytes: int) -> list[Baseline]:
         ("xz", f"shown {shown}; remembers them", _xz),
         ("zstd", f"{shown} as its dictionary", _zstd),
     ]
-    if importlib.util.find_spec("zstandard") is None:  # a torch of one's own, without the package: one baseline fewer
+    if importlib.util.find_spec("zstandard") is None:  # the package is optional
         compressors.pop()
 
     def measured(name: str, memory: str, size: Callable[[bytes, bytes], int]) -> Baseline:
         started = time.perf_counter()
-        # where all of the test was just read, the end of both may pack into less than that of the training text alone
+        # if `train` contains the test text, both together may compress to less than `train` alone
         bits = 8 * max(0, size(train, test)) / len(test)
         return Baseline(name=name, bits_per_byte=bits, seconds=time.perf_counter() - started, detail=memory)
 
-    with ThreadPoolExecutor() as pool:  # compressors leave the interpreter to others while they work
+    with ThreadPoolExecutor() as pool:  # compressors release the interpreter lock
         return list(pool.map(lambda compressor: measured(*compressor), compressors))
 
 
 def _gzip(train: bytes, test: bytes) -> int:
-    near = train[-(1 << 16) :]  # more than it can look back on
+    near = train[-(1 << 16) :]  # longer than its window
     return len(gzip.compress(near + test, 9)) - len(gzip.compress(near, 9))
 
 

@@ -20,10 +20,10 @@ from lmlab.measure.spread_sample import HISTORY_BYTES, enough_history, word_end
 from lmlab.text.corpus import Corpus
 from lmlab.text.parts import Document, Part
 
-USUAL_CONTEXT = 256  # tokens: the longest window that a model chooses by itself
-SCORING = 0.35  # of the time for measuring; certificates, mixing and close looks take the rest
-TRIED, WARMED = 1 / 16, 1 / 64  # of every stretch: scored to see how long it takes, after a little that does not count
-LONG_S = 0.2  # for that on a GPU: the model seems to be asked for token by token, and is tried on the CPU too
+USUAL_CONTEXT = 256  # tokens: the longest default context window
+SCORING = 0.35  # share of the time after training; certificates, mixing and examinations take the rest
+TRIED, WARMED = 1 / 16, 1 / 64  # shares of every stretch: scored and timed; scored before that as a warm-up
+LONG_S = 0.2  # seconds of a trial on a GPU above which the CPU is tried too: the model probably scores token by token
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ def choose_text(texts: Texts, wanted: int, runs: Sequence[Run], device: str, tim
         seconds, chosen = seconds * fewer.part.bytes / chosen.part.bytes, fewer
     while not chosen.everything and 2 * seconds < allowed_s:
         more = texts.spread(2 * wanted)
-        # All of a text may be one long row where its stretches were many short ones: that is another pace.
+        # A whole text may be one long row instead of many short stretches, which changes the speed.
         tried_s = trial.seconds(more, runs) if more.everything else seconds * more.part.bytes / chosen.part.bytes
         if tried_s > allowed_s:
             break

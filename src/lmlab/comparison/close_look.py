@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from lmlab.compression.proof import Proof as ProofMade
     from lmlab.measure import Spread
 
-PREFIX_BYTES = 1_000  # of history before the excerpt
+PREFIX_BYTES = 1_000  # context before the excerpt
 EXCERPT_BYTES = 600
 FAVOURITES = 5
 SAMPLE_CHARACTERS = 400
-PROOF_BYTES = 1_500  # compressed; where there is a time to end, as many as there is time for, so many at once
-LOOKING = 0.35  # of the time for close looks: reading and writing a paragraph; the rest is for proofs
-LEAST_LOOK = 0.1  # of the usual paragraphs
-PROBED_STEPS = 12  # of one token, after as many that do not count
+PROOF_BYTES = 1_500  # bytes to compress; with a time limit, the most per piece
+LOOKING = 0.35  # share of the examination time for reading and generating a paragraph; the rest is for proofs
+LEAST_LOOK = 0.1  # minimum share of the usual length
+PROBED_STEPS = 12  # timed tokens, after as many for warm-up
 FIRST_PROOF_BYTES, LEAST_PROOF_BYTES, MOST_PROOFS = 150, 60, 100
 
 

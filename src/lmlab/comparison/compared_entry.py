@@ -73,7 +73,7 @@ class ComparedEntry:
     @cached_property
     def seed_results(self) -> list[Result]:
         """The result of every seed; empty if one of them is missing."""
-        whole = len(self.measured) == len(self.stores)  # one that failed in a close look has a number all the same
+        whole = len(self.measured) == len(self.stores)  # an entry that failed in its examination still has a score
         return [store.result(self.text) for store in self.stores] if whole else []
 
     @cached_property

@@ -62,7 +62,7 @@ class ComparisonRecords:
             time_planned: the training time has been divided.
         """
         failed = {self.runs[name][0] for name in self.errors}
-        if hurry:  # a model with several seeds has a number only when all of them are trained
+        if hurry:  # a model has a score only if all its seeds are trained
             failed |= {compared for name, (compared, _) in self.runs.items() if self.stores[name].trained is None}
         return State(
             entries=tuple(
@@ -117,7 +117,7 @@ class ComparisonRecords:
         learning = run.record.training.learning
         had = {**run.record.model.config, **learning}
         given = self.folder.plan.settings.get(asked.model, {}) if before is None else before.settings
-        # what was asked for then and is not now would have been left open
+        # settings that were given then but are missing now would have been None
         asked_then = {key for key, value in given.items() if value is not None}
         wanted = {**dict.fromkeys([*learning, *asked_then]), **asked.settings, **asked.learning}
         if other := next((key for key, value in wanted.items() if had.get(key) != value), None):

@@ -15,10 +15,10 @@ from lmlab.measure import Scored
 from lmlab.text.parts import Part
 
 PASSAGE_BYTES = 160
-WORD_REACH = 24  # bytes by which a passage may grow on each side, to begin and end with a word
-LEAST_GAIN_BITS = 8.0  # on a passage: below, chance gives and takes as much
-BLOCK_BYTES = 1 << 20  # that are looked at together: what is held for each byte would not fit for a long text
-AROUND_BYTES = PASSAGE_BYTES + WORD_REACH + 1  # of a block, that belong to a passage which begins in it
+WORD_REACH = 24  # bytes by which a passage may grow on each side to include whole words
+LEAST_GAIN_BITS = 8.0  # minimum gain of a passage; smaller ones occur by chance
+BLOCK_BYTES = 1 << 20  # processed together: the values per byte of a long text would not fit into memory
+AROUND_BYTES = PASSAGE_BYTES + WORD_REACH + 1  # beyond a block that a passage may reach
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class _Found:
 
     passage: Passage
     gain: float
-    bounds: tuple[int, int]  # before it grew to whole words
+    bounds: tuple[int, int]  # before extension to whole words
     core: bytes
 
     @property
@@ -59,7 +59,7 @@ def differing_passages(a: Scored, b: Scored, count: int = 3) -> tuple[Passage, .
     scored bytes.
     """
     starts_U, stops_U = _stretches(a)
-    candidates: list[_Found] = []  # the best of a block are all that may be among the best of the text
+    candidates: list[_Found] = []  # only the best of a block can be among the best of the text
     for block in _blocks(a.part):
         candidates += _in_block(a, b, block, starts_U, stops_U, count)
     found: list[_Found] = []
@@ -85,9 +85,9 @@ def _in_block(
         edge = (stop - start) // 4
         core, bounds = block.text[start + edge : stop - edge], (block.start + start, block.start + stop)
         grown = max(low, _outward(block.text, start, -1)), min(high, _outward(block.text, stop, 1))
-        if np.isfinite(bits_a[slice(*grown)] + bits_b[slice(*grown)]).all():  # no word beside it is held impossible
+        if np.isfinite(bits_a[slice(*grown)] + bits_b[slice(*grown)]).all():  # no added word has probability zero
             start, stop = grown
-        # what is before a stretch is its document's, and before a document another one
+        # bytes before a stretch belong to its document, and bytes before a document to another one
         begin, end = (low, high) if a.counted is None else (0, len(block.text))
         passage = Passage(
             text=block.text[start:stop].decode(errors="ignore"),
@@ -109,7 +109,7 @@ def _is_like(one: _Found, found: list[_Found]) -> bool:
 
 def _blocks(part: Part) -> Iterator[_Block]:
     """Yield all blocks of a part, in order."""
-    held, start = bytearray(), 0  # what was read and may be needed, and where that begins
+    held, start = bytearray(), 0  # text in memory, and its first byte
     pieces = part.pieces()
     for low in range(0, part.bytes, BLOCK_BYTES):
         high = min(part.bytes, low + BLOCK_BYTES)

@@ -51,7 +51,7 @@ class Lines:
     def show(self, entries: Sequence[EntryProgress], left_s: float | None, doing: str) -> None:
         """Print a line for every entry that is newly trained or done."""
         for entry in entries:
-            if entry.status == "measuring":  # once more, on other bytes: its number will be another
+            if entry.status == "measuring":  # scored again on other bytes, with another result
                 self._told.discard(entry.name)
             if entry.status == "trained" and f"{entry.name} trained" not in self._told:
                 self._told.add(f"{entry.name} trained")

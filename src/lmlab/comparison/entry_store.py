@@ -61,7 +61,7 @@ class EntryStore:
         """The training record; None: training is not complete, or the run has since been trained further."""
         found = self._read(TRAINED, TrainedEntry)
         if found is None or not self.has_run:
-            return found  # a run on another machine left its records alone
+            return found  # a run on another machine: only its records are here
         return found if self.run.record.model.sha256 == found.weights_sha256 else None
 
     @property
@@ -101,7 +101,7 @@ class EntryStore:
 
     def write_result(self, result: Result) -> str:
         """Write the scores of a result, and return the SHA-256 of their file. The score record must be written afterwards."""
-        self._drop(MEASURED)  # it would name a file that is no more
+        self._drop(MEASURED)  # since its hash is that of the replaced file
         sha256 = write_scores(self.records / SCORES, result.scored)
         self._in_memory[SCORES] = result
         return sha256

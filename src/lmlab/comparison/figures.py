@@ -12,16 +12,17 @@ from lmlab.comparison.findings import CurvePoint
 from lmlab.page.figures import COLOURS, INK, Box, drawing, log_scale, name_points, note, series_colour, svg, width_of
 from lmlab.page.numbers import short
 
-FAR = 2.2  # times the best: from there on, a model stands at the edge of the ranking
-LEAST_SPAN = 0.1  # bits per byte that the ranking is wide at least, so that equal models are not drawn far apart
-CURVE_SPAN = 2.2  # bits per byte above the best that the loss curves show
-WIDTH = 5.6  # inches, of what is as wide as the page
-LEGEND_COLUMNS, LEGEND_SIZE = 3, 8  # at most; in points
-NUMBERS, WORDS, EDGE = 0.8, 0.5, 0.15  # inches: numbers and a word beside an axis, the same below one, nothing
-# What fits into those: names of so many letters at most, and numbers that are neither small nor close together.
+FAR = 2.2  # multiple of the best score beyond which a model is drawn at the edge
+LEAST_SPAN = 0.1  # minimum width of the ranking in bits per byte, so that equal models are not drawn far apart
+CURVE_SPAN = 2.2  # bits per byte above the best that loss curves show
+WIDTH = 5.6  # inches, of a figure as wide as the page
+LEGEND_COLUMNS, LEGEND_SIZE = 3, 8  # maximum columns; font size in points
+# Margins in inches: beside an axis with numbers and a label; below such an axis; at an edge without either.
+NUMBERS, WORDS, EDGE = 0.8, 0.5, 0.15
+# These margins suffice for names up to this length, and for numbers that are neither small nor close together.
 LONGEST_NAME, LEAST_NUMBER, LEAST_APART = 30, 0.1, 0.01
-MANY = 16  # models of which each dot has less room for its name
-MOST_LETTERS = 36  # of a name: of a longer one the end is shown, where a class stands behind its module
+MANY = 16  # number of models above which each dot has less room for its name
+MOST_LETTERS = 36  # maximum length of a name; the end of a longer one is shown, which holds the class name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,7 @@ def ranking(dots: Sequence[Dot], entropy: float | None) -> str:
     edge with their number. Drawn to scale, they would compress the differences between the others.
     """
     best = min(dot.bits_per_byte for dot in dots)
-    far = max(FAR * best, best + LEAST_SPAN)  # of next to nothing, or of 0, no multiple is far
+    far = max(FAR * best, best + LEAST_SPAN)  # a multiple of a score near 0 would be too close
     names = max(width_of(_short(dot.name)) for dot in dots) + 0.1
     margins = _if_usual((names, WORDS, EDGE, EDGE), dots)
     with drawing(WIDTH, 0.3 * len(dots) + 0.8, margins) as (figure, axes):
@@ -110,7 +111,7 @@ def curves(learned: Sequence[Curve], level: Sequence[Dot]) -> str:
     drawn = [curve for curve in learned if curve.lowest < top]
     level = [dot for dot in level if dot.bits_per_byte < top]
     names = [_short(name) for name in [curve.name for curve in drawn] + [dot.name for dot in level]]
-    column = max((width_of(name, LEGEND_SIZE) for name in names), default=0.0) + 0.6  # with the line before it
+    column = max((width_of(name, LEGEND_SIZE) for name in names), default=0.0) + 0.6  # including the line sample
     columns = max(1, min(LEGEND_COLUMNS, int(WIDTH / column)))
     legend = 0.2 * math.ceil(len(names) / columns)
     with drawing(WIDTH, 3.2 + legend, (NUMBERS, WORDS + legend + EDGE, EDGE, EDGE)) as (figure, axes):

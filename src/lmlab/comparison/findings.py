@@ -19,7 +19,7 @@ class TextPart:
 
     bytes: int
     sha256: str
-    documents: int = 0  # 0 or empty: the file does not say
+    documents: int = 0  # 0: unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class Text:
     parts: dict[str, TextPart]
     entropy_bits_per_byte: float | None
     overlap: tuple[str, ...]
-    shared: dict[str, float] = field(default_factory=dict)  # 0 or empty: the file does not say
-    division: str = ""  # how the parts were divided, in a sentence; older comparisons do not say
+    shared: dict[str, float] = field(default_factory=dict)  # empty: unknown
+    division: str = ""  # a sentence on how the text was divided; empty: unknown
 
 
 @dataclass(frozen=True, kw_only=True)

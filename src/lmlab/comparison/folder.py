@@ -177,11 +177,11 @@ def _plan(path: Path) -> Plan | None:
         return None
     document = _read(path / PLAN)
     try:
-        each_s = document["terms"].pop("each_s", None)  # older folders: seconds
+        each_s = document["terms"].pop("each_s", None)  # format with seconds only
         document["terms"].setdefault("each", None if each_s is None else str(Budget(seconds=each_s)))
         plan = from_json(Plan, document)
         return replace(plan, began=plan.began or plan.train_s is not None)
-    except (ValueError, TypeError, KeyError, AttributeError):  # it is JSON, and no plan
+    except (ValueError, TypeError, KeyError, AttributeError):  # valid JSON but no plan
         raise _damaged(path / PLAN) from None
 
 

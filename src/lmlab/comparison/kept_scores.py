@@ -34,7 +34,7 @@ def write_scores(path: Path, scored: Scored) -> str:
     """Write the scores, including those of context bytes, and return the SHA-256 of the file."""
     read = scored if scored.counted is None else scored.counted.read
     arrays = {name: np.ascontiguousarray(getattr(read, name)) for name in ARRAYS}
-    arrays |= {name: np.array(getattr(read, name)) for name in NUMBERS}  # float64 holds what is infinite, JSON does not
+    arrays |= {name: np.array(getattr(read, name)) for name in NUMBERS}  # as float64, since JSON cannot hold infinity
     content = save(arrays)
     write_atomically(path, content)
     return hashlib.sha256(content).hexdigest()

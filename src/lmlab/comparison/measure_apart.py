@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 CAN_FORK = hasattr(os, "fork")
 PROGRAM = "import sys; sys.path[:0] = sys.argv[1:]; from lmlab.comparison.measure_apart import judge_all; judge_all()"
-ENVIRONMENT = (  # what a judge needs to know; more could hold the text that is measured
+ENVIRONMENT = (  # variables passed to the judge; others could hold the scored text
     "PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LMLAB_CACHE", "LMLAB_DEBUG", "OMP_NUM_THREADS",
     "CUDA_VISIBLE_DEVICES",
 )  # fmt: skip
@@ -79,7 +79,7 @@ def measure_apart(job: Job, progress: Progress | None = None) -> Result:
         pickle.dump(job, requests)
         requests.flush()
         while True:
-            what, *found = pickle.load(answers)  # the judge is the lab's own code
+            what, *found = pickle.load(answers)  # safe, since the judge runs only lmlab's own code
             if what == "result":
                 result: Result = found[0]
                 return result
@@ -90,7 +90,7 @@ def measure_apart(job: Job, progress: Progress | None = None) -> Result:
             if progress is not None:
                 progress(*found)
     except (EOFError, OSError, KeyboardInterrupt):
-        _judge.cache_clear()  # what it would have answered is nobody's any more
+        _judge.cache_clear()  # so that a later job cannot read the answer to this one
         raise
 
 
@@ -99,12 +99,12 @@ def _judge() -> tuple[IO[bytes], IO[bytes]]:
     """Return the pipes to and from the judge; its process starts at the first call."""
     paths = [str(Path(lmlab.__file__).resolve().parents[1]), str(Path(mistakes.__file__).resolve().parents[2])]
     process = subprocess.Popen(
-        # -E: what a model put into PYTHONPATH would be loaded in the judge
+        # -E: otherwise modules that a model put into PYTHONPATH would be loaded in the judge
         [sys.executable, "-E", "-P", "-c", PROGRAM, *paths],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={name: value for name, value in os.environ.items() if name in ENVIRONMENT},
-        start_new_session=True,  # Ctrl-C is for whoever asks
+        start_new_session=True,  # so that Ctrl-C reaches only the calling process
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -130,11 +130,11 @@ def judge_all() -> None:
     from lmlab.comparison import model_process  # noqa: F401  (loaded once, for all that are forked)
     from lmlab.comparison.evaluate_run import evaluate_run  # noqa: F401
 
-    torch.set_num_threads(1)  # threads that were begun would be missing after a fork
+    torch.set_num_threads(1)  # a fork would not copy other threads
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
-    os.dup2(2, 1)  # nothing but answers goes through the pipe
+    os.dup2(2, 1)  # so that only answers go through the pipe
     while True:
         try:
             job: Job = pickle.load(requests)
@@ -186,11 +186,11 @@ def _judged(job: Job, folder: Path, progress: Progress) -> Result:
     )
     sys.path[:] = [*sys.path, *(path for path in job.paths if path not in sys.path)]
     (here := folder / "empty").mkdir()
-    turns = InTurns(about, here)  # before threads begin here
+    turns = InTurns(about, here)  # forked before this process starts threads
     copies = CopiesApart(turns)
     model = Scorer(turns, copies.new().policy)
     set_threads(job.threads)
-    seed = secrets.randbits(63)  # nobody can know where the walker will be asked
+    seed = secrets.randbits(63)  # so that the model cannot predict the checked positions
     known_hash = hash_of(where(known.name), known.config, run.tokenizer, tensors)
     result = evaluate_run(
         run,

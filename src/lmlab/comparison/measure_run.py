@@ -36,7 +36,7 @@ def measure_run(
         seed: seed of the positions that the certificate checks.
         level: the coverage of the interval.
         device: the device to score on.
-        progress: called with the current step and the fraction done.
+        progress: called with the current step, the amount done, and the total.
     """
     known = run.record.model
     if CAN_FORK and needs_to_be_apart(known.name, known.config):

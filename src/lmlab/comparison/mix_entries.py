@@ -25,10 +25,10 @@ from lmlab.page.numbers import counted
 from lmlab.text.batches import even_windows
 from lmlab.text.stream import tokenize
 
-READINGS = 1.5  # what mixing takes of the time that measuring its parts took: the validation part, then the test part
-FITTING_S = 2e-5  # a token: to fit weights on as many as were measured
-TRIED = 1 / 8  # of as many validation tokens as were measured: to see which are the best, where not all can be mixed
-WINDOW = 256  # of them that are read from a beginning
+READINGS = 1.5  # time of mixing, as a multiple of the time to score the parts: validation part, then test part
+FITTING_S = 2e-5  # seconds per token to fit the weights
+TRIED = 1 / 8  # validation tokens read to select the best entries, as a share of the scored tokens
+WINDOW = 256  # tokens per window of that selection
 
 
 def why_not_mixed(entries: Sequence[ComparedEntry]) -> str:
@@ -65,7 +65,7 @@ def worth_mixing(entries: Sequence[ComparedEntry], time_s: float | None, device:
     tried = max(FEWEST_TOKENS, int(TRIED * measured))
     left_s -= tried / measured * sum(seconds)
     if READINGS * sum(sorted(seconds)[:2]) > left_s:
-        return []  # whichever are the best
+        return []  # not enough time even for the two fastest
     nats = [_validation_nats(entry.runs[0], tried, device) for entry in entries]
     chosen: list[int] = []
     for place in sorted(range(len(entries)), key=nats.__getitem__):
@@ -98,7 +98,7 @@ def mixed(
     """
     best = min(entries, key=lambda entry: entry.seed_results[0].bits_per_byte)
     if folder.exists():
-        shutil.rmtree(folder)  # made of what was there before
+        shutil.rmtree(folder)  # an outdated mix
     made = mix(
         [entry.runs[0] for entry in entries], out=folder, device=device, tokens=max(FEWEST_TOKENS, best.scored.tokens)
     )

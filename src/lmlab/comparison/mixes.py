@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lmlab.comparison.score_found import Score
 
-NAMED = 0.005  # the least weight of a part that is named
+NAMED = 0.005  # minimum weight of a part that is named
 
 
 @dataclass(frozen=True, kw_only=True)

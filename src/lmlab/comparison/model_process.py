@@ -35,8 +35,8 @@ from lmlab.measure.score import device_of, evaluating
 from lmlab.measure.walk import Copies
 from lmlab.models.registry import model_class
 
-NUMBERS = {"<f4": np.float32, "<i8": np.int64, "|u1": np.uint8}  # the arrays that a message may hold
-FREED = 64  # states that are let go of together
+NUMBERS = {"<f4": np.float32, "<i8": np.int64, "|u1": np.uint8}  # types of the arrays in a message
+FREED = 64  # states that are deleted together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ class ModelProcess:
     def __init__(self, channel: Channel, about: Description, pid: int) -> None:
         self._channel, self._about, self._pid = channel, about, pid
         self._free: list[int] = []
-        self.closed = ""  # what the process gave up, in words
+        self.closed = ""  # description of what the process has no access to
 
     @classmethod
     def start(cls, about: Description, here: Path) -> Self:
@@ -112,7 +112,7 @@ class ModelProcess:
         ours, its = socket.socketpair()
         if (pid := os.fork()) == 0:
             ours.close()
-            os.setsid()  # so that what it begins can be ended with it
+            os.setsid()  # so that its child processes can be ended with it
             _answer(its)
         its.close()
         process = cls(Channel(ours), about, pid)
@@ -163,7 +163,7 @@ class ModelProcess:
             self._channel.close()
 
     def new(self, way: str = "new") -> ModelProxy | None:
-        """Make a copy of the model that has processed no token.
+        """Make a copy of the model that has processed no token; None if it has no weights to change.
 
         way: "new", or "shaken" for a copy whose weights differ in their last bit.
         """
@@ -327,9 +327,9 @@ def _answer(end: socket.socket) -> None:
         channel = Channel(end)
         header, (content,) = channel.receive()
         sys.path[:] = [path for path in header["paths"] if path]
-        os.environ[SWITCH] = "off"  # there is no compiler in reach
+        os.environ[SWITCH] = "off"  # no compiler is accessible here
         set_threads(int(header["threads"]))
-        # by its name: to look for a GPU is to begin with it, and that must come after the fork
+        # by its name, since a search for a GPU initializes CUDA, which must happen after the fork
         cuda = header["device"] != "cpu" and torch.cuda.is_available()
         os.chdir(header["here"])
         channel.send({"closed": close_files_and_network(sys.path, cuda=cuda)})

@@ -118,7 +118,7 @@ def _of_model(entry: Entry, ranking: RankingFound | None) -> Line:
     if result is None:
         return Line(kind="failed", name=entry.name, cells=("", entry.name), detail=entry.error or entry.status)
     bits = result.bits_per_byte
-    if entry.status == "failed":  # it has a number, but no rank
+    if entry.status == "failed":  # it has a score but no rank
         detail = (
             f"measured with {numbers.bits(bits)} bits per byte, and failed when it was looked at closely: {entry.error}"
         )

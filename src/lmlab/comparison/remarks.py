@@ -7,10 +7,10 @@ from lmlab.measure.near_copies import how_much
 from lmlab.text.shared_substrings import WINDOW
 
 FIRST_SEEDS = "Of a model with several seeds the first run is mixed, and held against the mix."
-EQUAL = 0.8  # of the longest time that a model had: who had less is named
-WORTH_TELLING = 0.01  # of the test part, in long pieces that the training part has too
-DRIFTED = 1.2  # times its bits per byte in validation: from there on a test part is another kind of text
-DECIDING = 3  # models, the best by validation, of which most must show it
+EQUAL = 0.8  # share of the longest training time below which a model is named
+WORTH_TELLING = 0.01  # share of the test part that also occurs in the training part, in long pieces
+DRIFTED = 1.2  # ratio of test to validation bits per byte from which the test part counts as a different kind of text
+DECIDING = 3  # best models by validation, most of which must show it
 
 
 REMEMBERED = (

@@ -91,7 +91,7 @@ def _opening(found: Findings) -> str:
         "time": f"{found.seconds:.0f} s{_of_what(found)}",
         "machine": found.versions.get("gpu", found.versions["processor"]),
     }
-    again = repeated(found)  # which the lines of the overlap say with more detail, of every part
+    again = repeated(found)  # left out here: the sentences on overlap tell it in more detail
     notes = [
         *([corpus.division] if corpus.division else []),
         *(remark for remark in remarks(found) if remark not in (warning, again)),

@@ -37,7 +37,7 @@ from lmlab.measure.interval import units_of
 from lmlab.measure.ranks import ranking
 from lmlab.records import from_json, to_json
 
-NOTE_EVERY_S = 5.0  # how often it is written down how much of the budget is used
+NOTE_EVERY_S = 5.0  # seconds between records of the used budget
 NO_TIME = (
     "No time was left to mix the {} models and see what they are worth together; the same comparison, asked for again in its"
     " folder, mixes them once all are trained."
@@ -54,15 +54,15 @@ class ComparisonRun:
         self.clock, self.noted_s = BudgetClock(folder.plan.used_s), 0.0
         self.time_plan: TimePlan | None = None
         self.finishing_s = 0.0
-        self.until_s: float | None = None  # by the clock, when measuring ends; None: it takes what it needs
+        self.until_s: float | None = None  # end of scoring, in used seconds; None: no limit
         self.hurry = self.measuring = False
-        self.threads = ExitStack()  # how many of them measure
+        self.threads = ExitStack()  # the thread count for scoring
         on_cpu = choose_device(asked.device).type == "cpu"
         self.around_s = time_shares.AROUND_S if on_cpu else time_shares.AROUND_ON_GPU_S
         if again := self.records.take_over():
             self._say(f"trained before, in this folder, and not again: {', '.join(again)}")
 
-    # --- from beginning to end ---
+    # --- the whole comparison ---
 
     def run(self) -> Comparison:
         """Complete the missing steps, rank the entries, and write the report."""
@@ -114,7 +114,7 @@ class ComparisonRun:
                 while (step := next_step(state)) is not None:
                     self._do(step)
                     before, state = state, self._state
-                    if state == before:  # else the same step would come for ever
+                    if state == before:  # otherwise the same step would repeat forever
                         raise Mistake(
                             f"to {step.what} left no record in {self.folder.path}; every machine of {{executor}}"
                             " must see this folder",
@@ -136,7 +136,7 @@ class ComparisonRun:
     def _do(self, step: Step) -> None:
         if step.measuring and not self.measuring:
             self.measuring = True
-            if self.asked.timed:  # the number of threads has a part in the last digits
+            if self.asked.timed:  # without a clock the thread count stays fixed, since it changes the last digits
                 self.threads.enter_context(fastest_threads())
         steps: dict[What, Callable[[tuple[str, ...]], None]] = {
             "train": self._train_or_measure,
@@ -305,7 +305,7 @@ class ComparisonRun:
             else:
                 self.records.unmixed[tokenizer] = NO_TIME.format(tokenizer)
                 return
-        except Exception as error:  # as with a single model: the comparison must survive it
+        except Exception as error:  # a failing mix must not stop the comparison
             self.records.unmixed[tokenizer] = f"The mix of the {tokenizer} models failed: {in_one_line(error)}."
             return
         write_record(self.records.mix_file(tokenizer), record)
@@ -320,7 +320,7 @@ class ComparisonRun:
             self._show(f"looking closely at {compared.name}")
             try:
                 self.records.stores[name].write_look(look(), keep=self.until_s is None or not self.hurry)
-            except Exception as error:  # whatever a model does, the comparison must survive it
+            except Exception as error:  # a failing model must not stop the comparison
                 self.records.errors[name] = in_one_line(error)
                 self._say(f"{compared.name} failed: {self.records.errors[name]}")
 
@@ -350,7 +350,7 @@ class ComparisonRun:
         names = [entry.name for entry in good]
         return variance, dict(zip(names, found.ranks, strict=True)), from_json(RankingFound, found.to_json(names))
 
-    # --- who looks on ---
+    # --- display of progress ---
 
     def _watch(self, name: str) -> TrainingWatch:
         """Return a watch that reports the progress of one run to the display."""

@@ -76,7 +76,7 @@ def _training(state: State) -> Step | None:
     if counted := [entry for entry in untrained if entry.counts]:
         return _step("train", counted)
     if state.timed and untrained:
-        if not state.time_planned:  # measuring what is counted says what measuring the others will take
+        if not state.time_planned:  # the time to score count models predicts that of the others
             early = [e for e in state.entries if e.counts and e.trained and not e.measured and not e.failed]
             return _step("measure", early) if early else Step(what="plan the time")
         return _step("train", untrained[:1])

@@ -89,7 +89,7 @@ def summarize(
 
 
 def _part(part: Part) -> TextPart:
-    documents = len({document.path for document in part.documents})  # several blocks may be of one document
+    documents = len({document.path for document in part.documents})  # one document may have several blocks
     return TextPart(bytes=part.bytes, sha256=part.sha256, documents=documents)
 
 

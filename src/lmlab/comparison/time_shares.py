@@ -15,23 +15,23 @@ from lmlab.config import Budget, Mistake
 from lmlab.models.registry import Way, kind_of, names
 
 DEFAULT_BUDGET = "5m"
-FIGURES, FINISHING = 6, 0.1  # of the page, for which time is kept, but no more than this of the budget
-AROUND_S, AROUND_SHARE = 0.7, 0.04  # a run, and of its training: to time steps, to build, save and draw
-AROUND_ON_GPU_S = 1.5  # there the steps of every size that is timed are recorded first
-MEASURING = 0.15  # of the time that is left after counting
-SLOWEST, MOST_MEASURING = 0.8, 0.4  # more where one took long: so many times that for each, up to this share
-MODEL_S, BYTE_S = 1.0, 4e-4  # and at most so long a model, and so long a byte of the test part: more could not be used
-MIXING = 0.8  # of what is left when every model is measured; then come close looks
-BASELINES = 0.04  # of the budget, for general compressors
-BASELINE_BYTE_S = 1.5e-6  # a byte of the training text they are shown; a first guess
-COUNTING_BYTE_S = 1.5e-6  # a byte of training text: what looking for overlap and counting take, roughly
-LEAST_S = 0.5  # of training: less teaches nothing
-LATE = 0.5  # of the time for measuring: where so much of it would be lost, models still to come train less,
-NEARLY = 0.9  # but not if they would have nearly as long: equal turns are worth more
-AT_LEAST = 0.5  # of what was planned: who had less would be behind for that alone, so the budget is overrun instead
-TEST_BYTES_PER_SECOND = 400  # of the budget: how much test text is measured, where time and text allow it
+FIGURES, FINISHING = 6, 0.1  # figures in the report; the largest share of the budget reserved for drawing them
+AROUND_S, AROUND_SHARE = 0.7, 0.04  # overhead of a run, to build, save and draw: seconds, and a share of its training
+AROUND_ON_GPU_S = 1.5  # on a GPU, where the steps of every timed size are captured first
+MEASURING = 0.15  # share of the time left after counting that is reserved for scoring
+SLOWEST, MOST_MEASURING = 0.8, 0.4  # reserve this multiple of the slowest scoring per model, up to this share
+MODEL_S, BYTE_S = 1.0, 4e-4  # at most these seconds per model and per test byte: more would not be used
+MIXING = 0.8  # share of the time left after scoring; the rest is for examining models
+BASELINES = 0.04  # share of the budget for general compressors
+BASELINE_BYTE_S = 1.5e-6  # rough seconds per training byte that the compressors read
+COUNTING_BYTE_S = 1.5e-6  # rough seconds per training byte to find overlap and to count
+LEAST_S = 0.5  # minimum seconds of training
+LATE = 0.5  # share of the scoring time that must remain: runs train less if lost time would take more,
+NEARLY = 0.9  # but only if their equal share is below this fraction of the plan, since equal times are worth more
+AT_LEAST = 0.5  # minimum fraction of the planned time, even over budget: a run with less ranks lower for that alone
+TEST_BYTES_PER_SECOND = 400  # usual test bytes to score per second of budget
 LEAST_TEST_BYTES = 20_000
-BYTES_WITHOUT_CLOCK = 120_000  # of test text, where budgets are steps and nothing depends on a clock
+BYTES_WITHOUT_CLOCK = 120_000  # test bytes to score if budgets are in steps, so that nothing depends on a clock
 
 
 def seconds_of(budget: str | Budget) -> float:

@@ -53,12 +53,12 @@ def compare(
     the remaining time; completed runs are neither trained nor scored again.
 
     Args:
-        text: the text, its files or its corpus.
+        text: a named corpus, files or folders, or a `Corpus`.
         out: the folder; its default is runs/compare-TEXT, or runs/compare-TEXT-2 and so on if that holds another comparison.
-        budget: seconds for the whole comparison, from reading the text on (default: five minutes). Neural models train
+        budget: time for the whole comparison, from reading the text on, such as "5m" (the default). Neural models train
             equally long; count models take the time they need.
-        each: the budget of each trained run, instead of `budget`. In seconds, the whole budget follows from it. In steps or
-            tokens, all machines of one type get the same results, however often the comparison is stopped.
+        each: the budget of each trained run, instead of `budget`. If it is a time, the whole budget follows from it. In steps
+            or tokens, all machines of one type get the same results, however often the comparison is stopped.
         shares: by model, its training time relative to the others.
         models: the models to compare; None: the default models.
         tokenizers: the tokenizers; every model is trained with each of them.
@@ -116,7 +116,7 @@ def compare(
             settings=None,
         )
     asked: dict[str, dict[str, Any]] = {}
-    for name, given in (settings or {}).items():  # a value that cannot be is refused before anything runs
+    for name, given in (settings or {}).items():  # refuse invalid values before anything runs
         asked[name] = without_open(given, make(model_class(name).Config, given, name))
     asked_learning: dict[str, dict[str, Any]] = {}
     for name, given in (learning or {}).items():

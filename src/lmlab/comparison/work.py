@@ -114,9 +114,9 @@ def attempt(task: Task, shared: Shared | None = None) -> Outcome:
     try:
         shared = shared or Shared(corpus=Corpus.from_spec(dict(task.corpus)))
         threads = nullcontext() if task.threads is None else using_threads(torch.device("cpu"), task.threads)
-        with threads:  # a fixed number adds in the same order everywhere
+        with threads:  # a fixed thread count sums in the same order everywhere
             return _Work(task, shared).done()
-    except Exception as error:  # whatever a model does, the others go on
+    except Exception as error:  # a failing model must not stop the others
         return Outcome(task=task, error=in_one_line(error))
 
 

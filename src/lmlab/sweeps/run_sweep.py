@@ -141,7 +141,7 @@ def sweep(
 
     Args:
         model: the name of the model.
-        text: the text, its files or its corpus.
+        text: a named corpus, files or folders, or a `Corpus`.
         over: the axes, as {"layers": [2, 4]} or ["layers=2,4"]: settings of the model or of training, or the tokenizer.
         out: the folder; its default is runs/sweep-MODEL-TEXT.
         seeds: runs per cell; a count model has one, since its result does not depend on the seed.
@@ -174,7 +174,7 @@ def sweep(
             budget="300steps",
         )
     works = executor_of(executor or (f"processes:{jobs}" if ray is None else f"ray:{ray}"))
-    if not isinstance(works, RayCluster):  # else it is for other machines to say
+    if not isinstance(works, RayCluster):  # on a cluster, other machines have the device
         choose_device(device)
     language_model(model)
     refuse_if_it_counts(model, learning=learning)
@@ -208,7 +208,7 @@ def sweep(
         seeds=1 if kind_of(model).way is Way.COUNTS else seeds,
         device=device,
     )
-    for _, asked in runs.values():  # a value that cannot be is refused before anything runs
+    for _, asked in runs.values():  # refuse invalid values before anything runs
         make(model_class(model).Config, asked.settings, model)
         training_config(budget, asked.seed, asked.learning)
     history = history_for(corpus, [{TOKENIZER: spec, **fixed, **point} for point in points])

@@ -67,7 +67,7 @@ def evaluate(
             code="against-without-translator",
             against=None,
         )
-    if kind is not None and kind.task is not None:  # code of others is not loaded here: `measure_run` sees to it
+    if kind is not None and kind.task is not None:  # third-party code is only loaded by `measure_run`
         beside: dict[str, Any] = {} if against is None else {"against": against}
         return kind.task.measure(run, text, part=part or "test", seed=seed, device=device, **beside)
     if text is None:

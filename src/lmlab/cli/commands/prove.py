@@ -14,7 +14,7 @@ from lmlab.cli.commands import Section
 
 SECTION: Section = "Mathematics"
 
-DETAILED = 8  # up to so many claims are shown with all their evidence; more as a table
+DETAILED = 8  # most claims that are shown with all their evidence; more are shown as a table
 
 
 def command(

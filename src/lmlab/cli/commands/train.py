@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lmlab.learn.world import World
 
 SECTION: Section = "Train"
-NOTHING_LEARNED = 2  # the user can mend it, by another learning rate
+NOTHING_LEARNED = 2  # exit code of a user's mistake, since another learning rate may help
 
 
 class WithSettings(typer.core.TyperCommand):
@@ -128,7 +128,7 @@ def command(
 
 @contextmanager
 def _only_the_writer_prints(world: World) -> Iterator[None]:
-    """Of several processes one says how training goes and what came of it; a mistake is said by all that make it."""
+    """Discard the output of all processes of a distributed run but the writer; every process still reports its mistakes."""
     if world.is_writer:
         yield
         return
@@ -137,7 +137,7 @@ def _only_the_writer_prints(world: World) -> Iterator[None]:
 
 
 def _print(run: Run, json: bool) -> None:
-    """Print what came of it."""
+    """Print the result of a run, or how to resume it."""
     if json:
         options.print_json({"run": str(run.folder), **run.record.to_json()})
     elif run.status == "unfinished":

@@ -10,7 +10,7 @@ import typer
 import lmlab
 from lmlab.cli import options
 
-OWN_TEXT = "a piece of its own test part"  # what is read where none is given
+OWN_TEXT = "a piece of its own test part"  # the text to read if none is given
 TextOrOwn = Annotated[str | None, typer.Argument(help="Words in quotes, a file, or -.", show_default=OWN_TEXT)]
 PageToLookAround = Annotated[Path | None, typer.Option(help="Write a page to look around in.")]
 APicture = Annotated[Path | None, typer.Option(help="Write a picture.")]

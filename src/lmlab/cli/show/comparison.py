@@ -22,7 +22,7 @@ from lmlab_derive.shared.table import Column, print_table
 
 BAR = 16
 REFRESH_S = 0.25
-EXPENDABLE = {  # on a narrow terminal the last of these goes first
+EXPENDABLE = {  # columns to leave out on a narrow terminal, the last first
     "95% interval": 1, "seconds": 2, "perplexity per word": 3, "parameters": 4, "tokens/s": 5, "memory": 6, "FLOPs": 7,
 }  # fmt: skip
 STYLES = {"model": "", "uncertified": "bold red", "yardstick": "dim", "entropy": "cyan"}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lmlab.inside.search import SearchTree, Way
     from lmlab.inside.surprisal import Reading, TokenRead
 
-MOST_ROWS = 60  # of a table; the rest is for the page
+MOST_ROWS = 60  # of a table; the page shows the rest
 
 
 def print_explanation(found: Explanation, page: Path | None) -> None:

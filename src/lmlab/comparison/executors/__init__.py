@@ -21,7 +21,7 @@ class Executor(Protocol):
         """
 
 
-EXECUTORS = {  # module:Class by name; an executor is made from what follows its name and a colon
+EXECUTORS = {  # module:Class by name; its argument is the text after the colon of a specification
     "here": "lmlab.comparison.executors.here:Here",
     "processes": "lmlab.comparison.executors.processes:Processes",
     "ray": "lmlab.comparison.executors.ray_cluster:RayCluster",

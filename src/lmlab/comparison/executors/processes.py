@@ -17,7 +17,7 @@ from lmlab.comparison.work import Outcome, Task
 from lmlab.config import Mistake
 
 DIED = "its process died; it was killed, or there was not enough memory"
-_STARTING = threading.Lock()  # one at a time hides the script
+_STARTING = threading.Lock()  # only one thread at a time may hide the script
 
 Work = Callable[[Task], Outcome]
 
@@ -56,9 +56,9 @@ class Processes:
             except BrokenProcessPool:
                 pass
             except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)  # or every task would still have its turn
+                pool.shutdown(wait=False, cancel_futures=True)  # otherwise every waiting task would still run
                 for child in set(active_children()) - others:
-                    child.terminate()  # a polite kill: a run that is being trained is saved first
+                    child.terminate()  # SIGTERM, so that a run in training is saved first
                 raise
         with ThreadPoolExecutor(self.count) as threads:
             alone = [threads.submit(_in_own_process, task, work) for task in left.values()]
