@@ -48,13 +48,13 @@ Run = Annotated[
 ]
 Model = Annotated[Path, typer.Option("--model", callback=checked_run, help="The folder of a trained model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
-Seed = Annotated[int, typer.Option(callback=checked_seed, help="Makes everything random repeatable.")]
+Seed = Annotated[int, typer.Option(callback=checked_seed, help="Seed of all random choices.")]
 Split = Annotated[str, typer.Option(help="Shares of training, validation and test, such as 90,10,0.")]
 SplitBy = Annotated[
     str,
     typer.Option(
-        help="What is held out: documents (whole), blocks (spread over the text), tail (its end), or auto: documents"
-        " where they are many, else blocks."
+        help="Unit of held-out text: documents (whole), blocks (spread over the text), tail (its end), or auto: documents"
+        " if there are many, else blocks."
     ),
 ]
 Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is then for training alone.")]
@@ -83,7 +83,9 @@ Force = Annotated[bool, typer.Option("--force", help="Replace the output if it e
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, a GPU such as cuda:1, or mps.")]
 Html = Annotated[Path | None, typer.Option(help="Write a page to this file.")]
 Svg = Annotated[Path | None, typer.Option(help="Write a picture to this file.")]
-Precision = Annotated[str, typer.Option(help="Of training: auto, bf16 or float32. Scores are always float32.")]
+Precision = Annotated[
+    str, typer.Option(help="Precision of training: auto, bf16 or float32. Scores are always float32.")
+]
 
 
 DEFAULT_SPLIT = "80,10,10"

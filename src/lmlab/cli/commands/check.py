@@ -20,17 +20,17 @@ SECTION: Section = "Mathematics"
 def command(
     files: Annotated[
         list[str],
-        typer.Argument(help="Files with claims and derivations; - is standard input. To grade: folders, too."),
+        typer.Argument(help="Files with claims and derivations; - is standard input. With --grade, folders too."),
     ],
     json: options.Json = False,
     html: Annotated[
-        str | None, typer.Option(help="Write a graded page here (a folder, for several files or a class).")
+        str | None, typer.Option(help="Write a page with the verdicts here (a folder for several files or a class).")
     ] = None,
     grade: Annotated[bool, typer.Option("--grade", help="Grade the files as answers against --key.")] = False,
     key: Annotated[str | None, typer.Option(help="The key: the setting, the questions and right answers.")] = None,
     out: Annotated[Path | None, typer.Option(help="Grading: a folder for pages and grades.csv.")] = None,
-    hints: Annotated[str, typer.Option(help="Grading: what students' pages tell: none, where or what.")] = "where",
-    seed: Annotated[int, typer.Option(callback=checked_seed, help="Draws other random points.")] = 0,
+    hints: Annotated[str, typer.Option(help="Grading: hints on students' pages: none, where or what.")] = "where",
+    seed: Annotated[int, typer.Option(callback=checked_seed, help="Seed of the random test points.")] = 0,
     watch: Annotated[bool, typer.Option("--watch", help="Check again whenever a file is saved, until ctrl-C.")] = False,
 ) -> None:
     """Check your own derivations: which line is wrong, a counterexample, and the likely slip."""

@@ -18,9 +18,9 @@ SECTION: Section = "Other tasks"
 def command(
     run: options.Run,
     texts: Annotated[list[str] | None, typer.Argument(help="Texts to label; - reads lines of standard input.")] = None,
-    errors: Annotated[int | None, typer.Option(min=1, help="Instead: so many of its mistakes, explained.")] = None,
-    part: Annotated[str, typer.Option(help="Where the mistakes are looked for: train, valid or test.")] = "test",
-    html: Annotated[Path | None, typer.Option(help="A page of the mistakes.")] = None,
+    errors: Annotated[int | None, typer.Option(min=1, help="Explain this many misclassified examples instead.")] = None,
+    part: Annotated[str, typer.Option(help="Part with the misclassified examples: train, valid or test.")] = "test",
+    html: Annotated[Path | None, typer.Option(help="Write a page of the misclassified examples.")] = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:

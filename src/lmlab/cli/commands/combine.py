@@ -16,9 +16,11 @@ SECTION: Section = "Other tasks"
 
 def command(
     run: options.Run,
-    words: Annotated[list[str], typer.Argument(help="Two words, or more two by two.")],
-    number: Annotated[int, typer.Option(min=1, help="How many neighbours to show.")] = 10,
-    out: Annotated[Path | None, typer.Option(help="A picture (.svg) or page (.html) of where the pairs lie.")] = None,
+    words: Annotated[list[str], typer.Argument(help="Two words, or several pairs of words.")],
+    number: Annotated[int, typer.Option(min=1, help="Number of neighbours to show.")] = 10,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a map of the pairs: a picture (.svg) or page (.html).")
+    ] = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:

@@ -27,27 +27,27 @@ def command(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Wall-clock time for everything, from when the text is read: 90s, 5m, 1h.", show_default="5m"
+            help="Wall-clock time of the whole comparison, from reading the text on: 90s, 5m, 1h.", show_default="5m"
         ),
     ] = None,
     each: Annotated[
         str | None,
-        typer.Option(help="Instead of a budget: what every learned model has, such as 2m or 300steps."),
+        typer.Option(help="Budget of each trained model, instead of --budget, such as 2m or 300steps."),
     ] = None,
     shares: Annotated[
         list[str],
-        typer.Option(help="A model that trains longer or shorter than the others, such as gpt=3. May be repeated."),
+        typer.Option(help="Training time of a model relative to the others, such as gpt=3. May be repeated."),
     ] = [],  # noqa: B006 (typer copies it)
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the comparison; the same folder again goes on.",
-            show_default="runs/compare-TEXT; -2, -3 … where that holds another",
+            help="Folder of the comparison; with the same folder it continues.",
+            show_default="runs/compare-TEXT; -2, -3 … if that holds another",
         ),
     ] = None,
-    models: Annotated[str | None, typer.Option(help="Which models, separated by commas.", show_default="all")] = None,
+    models: Annotated[str | None, typer.Option(help="Models, separated by commas.", show_default="all")] = None,
     tokenizers: Annotated[
-        str, typer.Option(help="Which tokenizers, separated by commas; models are crossed with them.")
+        str, typer.Option(help="Tokenizers, separated by commas; every model is trained with each.")
     ] = "char",
     split: options.Split = options.DEFAULT_SPLIT,
     split_by: options.SplitBy = "auto",
@@ -60,12 +60,12 @@ def command(
         list[str],
         typer.Option(
             "--learn",
-            help="A setting of training, as model.key=value, or key=value for all that learn. May be repeated.",
+            help="A training setting, as model.key=value, or key=value for all models that learn. May be repeated.",
         ),
     ] = [],  # noqa: B006
     seed: options.Seed = 0,
     seeds: Annotated[
-        int, typer.Option(help="How often each learned model is trained; the budget is shared by all of these runs.")
+        int, typer.Option(help="Number of seeds per trained model; all of these runs share the budget.")
     ] = 1,
     executor: Annotated[
         str,

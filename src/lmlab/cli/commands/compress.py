@@ -23,9 +23,9 @@ def command(
     model: options.Model,
     out: Annotated[Path, typer.Option("--out", "-o", help="The compressed file to write; - is standard output.")],
     streams: Annotated[
-        int, typer.Option(help="Code so many pieces side by side: faster for neural models, and a little larger.")
+        int, typer.Option(help="Number of pieces coded in parallel: faster for neural models, and a little larger.")
     ] = 1,
-    check: Annotated[bool, typer.Option("--check", help="Decompress again and compare before writing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Decompress and compare before writing.")] = False,
     force: options.Force = False,
     device: options.Device = "cpu",
     json: options.Json = False,

@@ -25,19 +25,20 @@ def command(
     ],
     text: Annotated[
         str | None,
-        typer.Argument(help="For a model that counts: fitted to its training part."),
+        typer.Argument(help="For a count model: the text to fit it to."),
     ] = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
     vocab: Annotated[
-        int | None, typer.Option(help="Tokens of the vocabulary, of a kind of model that learns.", show_default="256")
+        int | None, typer.Option(help="Vocabulary size, for a model that learns.", show_default="256")
     ] = None,
     length: Annotated[
-        int | None, typer.Option(help="Tokens of the sequence whose operations are counted.", show_default="as trained")
+        int | None,
+        typer.Option(help="Length in tokens of the sequence whose operations are counted.", show_default="as trained"),
     ] = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
-            help="For a model that counts: byte, char, words, words:N or bpe:N.",
+            help="For a count model: byte, char, words, words:N or bpe:N.",
             autocompletion=completion.tokenizers,
             show_default="char",
         ),
@@ -46,7 +47,7 @@ def command(
         bool, typer.Option("--memory", help="Bytes of a training step, predicted and measured on --device.")
     ] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda or mps; for --memory.")] = "cpu",
-    svg: Annotated[Path | None, typer.Option(help="Write a picture of where it all is.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write a picture of the parts.")] = None,
     latex: Annotated[bool, typer.Option("--latex", help="Print the formulas as LaTeX.")] = False,
     json: options.Json = False,
 ) -> None:

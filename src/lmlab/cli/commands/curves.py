@@ -19,7 +19,7 @@ def command(
     out: Annotated[Path, typer.Option("--out", "-o", help="The page (.html) or picture (.svg) to write.")] = Path(
         "curves.html"
     ),
-    over: Annotated[str, typer.Option(help="tokens, steps or seconds.")] = "tokens",
+    over: Annotated[str, typer.Option(help="Horizontal axis: tokens, steps or seconds.")] = "tokens",
     csv: Annotated[Path | None, typer.Option(help="Also write all numbers to this file.")] = None,
     tensorboard: Annotated[
         Path | None, typer.Option(help="Also write event files for TensorBoard into this folder.")

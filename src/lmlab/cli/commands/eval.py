@@ -17,13 +17,13 @@ SECTION: Section = "Use a trained model"
 def command(
     run: options.Run,
     text: Annotated[
-        str | None, typer.Argument(help="Another text, scored whole.", show_default="the run's own test part")
+        str | None, typer.Argument(help="Another text, scored as a whole.", show_default="the run's own test part")
     ] = None,
     part: Annotated[
         str | None, typer.Option(help="Part of the run's own corpus: train, valid or test.", show_default="test")
     ] = None,
     against: Annotated[
-        Path | None, typer.Option(help="Of a translator: another run, compared with it sentence by sentence.")
+        Path | None, typer.Option(help="For a translator: another run to compare with, sentence by sentence.")
     ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",

@@ -22,11 +22,11 @@ def command(
         typer.Argument(
             metavar="RUN [RUN…] [TEXT]",
             help="Trained models, then the text: words in quotes, a file, or - for standard input. Without one, a piece"
-            " of what the first model was tested on.",
+            " of the first model's test part.",
             autocompletion=completion.runs,
         ),
     ],
-    html: Annotated[Path | None, typer.Option(help="Write a page to look around in.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write an interactive page.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write a picture: the text, coloured by surprise.")] = None,
     device: options.Device = "auto",
     json: options.Json = False,

@@ -27,9 +27,9 @@ SECTION: Section = "Use a trained model"
 
 def command(
     run: options.Run,
-    prompt: Annotated[str | None, typer.Option(help="What the text begins with.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="The beginning of the text.")] = None,
     prompt_file: Annotated[
-        str | None, typer.Option(help="A file with what the text begins with; - is standard input.")
+        str | None, typer.Option(help="A file with the beginning of the text; - is standard input.")
     ] = None,
     prompts: Annotated[
         str | None,
@@ -39,22 +39,24 @@ def command(
         ),
     ] = None,
     interactive: Annotated[
-        bool, typer.Option("--interactive", "-i", help="A prompt that stays: texts, /retry, /more, /temperature 0.7.")
+        bool, typer.Option("--interactive", "-i", help="Read prompts and commands: /retry, /more, /temperature 0.7.")
     ] = False,
     method: Annotated[str, typer.Option(help="sample, greedy, beam or, for tiny vocabularies, exhaustive.")] = "sample",
-    tokens: Annotated[int, typer.Option(help="At most so many tokens.")] = 200,
-    temperature: Annotated[float, typer.Option(help="Below 1 safer, above 1 wilder, 0 greedy.")] = 1.0,
+    tokens: Annotated[int, typer.Option(help="Maximum number of tokens.")] = 200,
+    temperature: Annotated[
+        float, typer.Option(help="Sampling temperature: below 1 less random, above 1 more random, 0 greedy.")
+    ] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="Only the k likeliest tokens.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Only the likeliest tokens that together have this mass.")] = None,
     min_p: Annotated[float | None, typer.Option(help="Only tokens at least this likely relative to the best.")] = None,
     beam: Annotated[int, typer.Option(help="Width of the beam.")] = 4,
-    best: Annotated[int, typer.Option(help="How many of the beam's results to show.")] = 1,
+    best: Annotated[int, typer.Option(help="Number of beam results to show.")] = 1,
     length_penalty: Annotated[float, typer.Option(help="Exponent of length normalisation in beam search.")] = 1.0,
     stop: Annotated[list[str], typer.Option(help="Stop where this string would begin. May be repeated.")] = [],  # noqa: B006
-    samples: Annotated[int, typer.Option(help="How many texts to draw.")] = 1,
+    samples: Annotated[int, typer.Option(help="Number of texts to sample.")] = 1,
     seed: options.Seed = 0,
     precision: Annotated[
-        str, typer.Option(help="Of the weights while writing: float32, or bf16, which is faster on a GPU.")
+        str, typer.Option(help="Precision of the weights: float32, or bf16, which is faster on a GPU.")
     ] = "float32",
     device: options.Device = "auto",
     json: options.Json = False,

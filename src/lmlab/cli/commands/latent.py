@@ -16,16 +16,20 @@ SECTION: Section = "Other tasks"
 
 def command(
     run: options.Run,
-    first: Annotated[str | None, typer.Argument(help="A sentence to begin from.", show_default="none")] = None,
-    second: Annotated[str | None, typer.Argument(help="A sentence to go to.", show_default="none")] = None,
-    number: Annotated[int, typer.Option(help="How many texts.")] = 5,
-    tokens: Annotated[int | None, typer.Option(help="Tokens of each.", show_default="a segment")] = None,
-    temperature: Annotated[float, typer.Option(help="Below 1: nearer to the likeliest.")] = 1.0,
+    first: Annotated[str | None, typer.Argument(help="The first sentence.", show_default="none")] = None,
+    second: Annotated[
+        str | None, typer.Argument(help="The second sentence, to interpolate to.", show_default="none")
+    ] = None,
+    number: Annotated[int, typer.Option(help="Number of texts.")] = 5,
+    tokens: Annotated[int | None, typer.Option(help="Tokens per text.", show_default="a segment")] = None,
+    temperature: Annotated[float, typer.Option(help="Sampling temperature: below 1 less random.")] = 1.0,
     greedy: Annotated[
         bool | None,
-        typer.Option("--greedy/--draw", help="The likeliest token, or one drawn.", show_default="greedy between two"),
+        typer.Option(
+            "--greedy/--draw", help="Take the likeliest token, or sample one.", show_default="greedy between two"
+        ),
     ] = None,
-    svg: Annotated[Path | None, typer.Option(help="Also draw how the bound falls with more draws.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Also write a figure of the bound by number of samples.")] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     json: options.Json = False,

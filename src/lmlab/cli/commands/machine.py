@@ -22,12 +22,10 @@ SECTION: Section = "Housekeeping"
 
 
 def command(
-    again: Annotated[bool, typer.Option("--again", help="Measure anew what is known already.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Repeat measurements that are already saved.")] = False,
     clear: Annotated[
         bool,
-        typer.Option(
-            "--clear", help="Delete what can be made again from the cache folder; texts that were piped stay."
-        ),
+        typer.Option("--clear", help="Delete cached files that can be recreated; piped texts stay."),
     ] = False,
     json: options.Json = False,
 ) -> None:

@@ -26,9 +26,7 @@ def command(
         ),
     ],
     out: Annotated[Path, typer.Option(help="A new folder for the mix.")],
-    adapt: Annotated[
-        bool, typer.Option("--adapt", help="Let the weights go on learning while the mix reads a text.")
-    ] = False,
+    adapt: Annotated[bool, typer.Option("--adapt", help="Keep adapting the weights as the mix reads a text.")] = False,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:

@@ -20,29 +20,35 @@ SECTION: Section = "Look inside"
 def command(
     model: Annotated[
         str | None,
-        typer.Argument(help="A kind of model or a config.json; none: --parameters.", autocompletion=completion.models),
+        typer.Argument(
+            help="A model name or a config.json; without one, give --parameters.", autocompletion=completion.models
+        ),
     ] = None,
     text: Annotated[
         str | None,
-        typer.Argument(help="With --steps: the text it is trained on.", autocompletion=completion.texts),
+        typer.Argument(help="With --steps: the training text.", autocompletion=completion.texts),
     ] = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
-    vocab: Annotated[int | None, typer.Option(help="Tokens of the vocabulary.", show_default="256")] = None,
-    parameters: Annotated[str | None, typer.Option(help="How many, such as 7B.")] = None,
-    tokens: Annotated[str | None, typer.Option(help="Tokens that are read, such as 1.4T.")] = None,
+    vocab: Annotated[int | None, typer.Option(help="Vocabulary size.", show_default="256")] = None,
+    parameters: Annotated[str | None, typer.Option(help="Number of parameters, such as 7B.")] = None,
+    tokens: Annotated[str | None, typer.Option(help="Training tokens, such as 1.4T.")] = None,
     compute: Annotated[str | None, typer.Option(help="Operations to spend, such as 1e23.")] = None,
-    loss: Annotated[float | None, typer.Option(help="Nats a token to reach, by a published law.")] = None,
-    law: Annotated[str, typer.Option(help="chinchilla or corrected.")] = "corrected",
-    length: Annotated[int | None, typer.Option(help="Tokens of a sequence.", show_default="2048")] = None,
+    loss: Annotated[
+        float | None, typer.Option(help="Target loss in nats per token, by a published scaling law.")
+    ] = None,
+    law: Annotated[str, typer.Option(help="Scaling law: chinchilla or corrected.")] = "corrected",
+    length: Annotated[int | None, typer.Option(help="Sequence length in tokens.", show_default="2048")] = None,
     device: Annotated[
         str | None,
         typer.Option(help="V100, A100-40GB, A100, H100, H800, H200, B200 or TPUv4; with --steps cpu, cuda or mps."),
     ] = None,
-    devices: Annotated[int, typer.Option(help="How many of them.")] = 1,
-    rate: Annotated[str | None, typer.Option(help="Operations a second that a device reached, such as 150T.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Bytes of a device, such as 80G.")] = None,
+    devices: Annotated[int, typer.Option(help="Number of devices.")] = 1,
+    rate: Annotated[str | None, typer.Option(help="Achieved operations per second per device, such as 150T.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory per device in bytes, such as 80G.")] = None,
     calibrate: Annotated[bool, typer.Option("--calibrate", help="Time real steps on this machine.")] = False,
-    steps: Annotated[int | None, typer.Option(help="With MODEL and TEXT: seconds of a run of so many steps.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="With MODEL and TEXT: estimate the seconds of a run of this many steps.")
+    ] = None,
     tokenizer: options.TokenizerOrNone = None,
     learning: options.Learning = [],  # noqa: B006
     json: options.Json = False,

@@ -20,7 +20,7 @@ DETAILED = 8  # most claims that are shown with all their evidence; more are sho
 def command(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(help="Claims, such as lab11.6b, or all that begin so (lab11.6).", show_default="all"),
+        typer.Argument(help="Claims, such as lab11.6b, or a common beginning (lab11.6).", show_default="all"),
     ] = None,
     source: Annotated[
         str | None, typer.Option(help="One document: week2, quiz1, assignment2, lab11 or bishop12.")
@@ -29,7 +29,7 @@ def command(
     html: Annotated[
         Path | None, typer.Option(help="A folder to write pages into, one for each document and an index.")
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="Show the evidence of every claim, however many.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show the evidence of every claim.")] = False,
 ) -> None:
     """Check the claims of the course documents by running them: verdict, evidence, and a correction if needed."""
     raise typer.Exit(run_prove(ids or [], source, json=json, html=html, full=full))

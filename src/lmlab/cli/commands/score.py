@@ -23,11 +23,11 @@ SECTION: Section = "Use a trained model"
 def command(
     run: options.Run,
     texts: Annotated[
-        list[str] | None, typer.Argument(help="What to score; each by itself. - reads lines of standard input.")
+        list[str] | None, typer.Argument(help="Texts to score, each separately; - reads lines of standard input.")
     ] = None,
     lines: Annotated[
         str | None,
-        typer.Option(help="Score the lines of this file, each by itself, without its end; - is standard input."),
+        typer.Option(help="Score each line of this file separately, without its line end; - is standard input."),
     ] = None,
     device: options.Device = "auto",
     json: options.Json = False,

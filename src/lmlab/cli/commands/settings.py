@@ -20,11 +20,11 @@ def command(
         typer.Argument(help="One of: " + ", ".join(registry.trainable()) + ".", autocompletion=completion.models),
     ],
     text: Annotated[
-        str | None, typer.Argument(help="A text: then also what every setting comes to for it.", show_default="none")
+        str | None, typer.Argument(help="A text: also show the resolved value of every setting.", show_default="none")
     ] = None,
     tokenizer: options.TokenizerOrNone = None,
     budget: Annotated[
-        str | None, typer.Option(help="How long it would train: 90s, 3m, 1h, 500steps or 2Mtokens.", show_default="3m")
+        str | None, typer.Option(help="Training budget: 90s, 3m, 1h, 500steps or 2Mtokens.", show_default="3m")
     ] = None,
     split: options.Split = options.DEFAULT_SPLIT,
     split_by: options.SplitBy = "auto",

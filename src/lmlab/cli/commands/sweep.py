@@ -33,16 +33,19 @@ def command(
             " May be repeated."
         ),
     ] = [],  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Runs per cell, with seeds 0, 1, …; one where the model counts.")] = 3,
+    seeds: Annotated[int, typer.Option(help="Runs per cell, with seeds 0, 1, …; one for a count model.")] = 3,
     budget: Annotated[
-        str | None, typer.Option(help="Of each run: steps or tokens, such as 300steps.", show_default="300steps")
+        str | None,
+        typer.Option(help="Budget of each run in steps or tokens, such as 300steps.", show_default="300steps"),
     ] = None,
     tokenizer: Annotated[
         str | None, typer.Option(help="byte, char, words, words:N or bpe:N.", show_default="char")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of the sweep; the same folder again goes on.", show_default="runs/sweep-MODEL-TEXT"),
+        typer.Option(
+            help="Folder of the sweep; with the same folder it continues.", show_default="runs/sweep-MODEL-TEXT"
+        ),
     ] = None,
     split: options.Split = options.DEFAULT_SPLIT,
     split_by: options.SplitBy = "auto",
@@ -50,13 +53,13 @@ def command(
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006
     learning: options.Learning = [],  # noqa: B006
-    jobs: Annotated[int, typer.Option(help="Processes side by side.")] = 1,
-    ray: Annotated[
-        str | None, typer.Option(help="Run on the Ray cluster at this address; local starts one here.")
-    ] = None,
+    jobs: Annotated[int, typer.Option(help="Number of parallel processes.")] = 1,
+    ray: Annotated[str | None, typer.Option(help="Run on the Ray cluster at this address; local starts one.")] = None,
     executor: Annotated[
         str | None,
-        typer.Option(help="Instead of both: here, processes:N or ray:ADDRESS.", show_default="processes:JOBS"),
+        typer.Option(
+            help="Instead of --jobs and --ray: here, processes:N or ray:ADDRESS.", show_default="processes:JOBS"
+        ),
     ] = None,
     device: options.Device = "cpu",
     json: options.Json = False,

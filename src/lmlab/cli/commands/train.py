@@ -59,7 +59,7 @@ def command(
     text: options.TextOrNone = None,
     out: Annotated[Path | None, typer.Option(help="A new folder for the run.", show_default="runs/MODEL-TEXT")] = None,
     tokenizer: options.TokenizerOrNone = None,
-    budget: Annotated[str, typer.Option(help="How long: 90s, 3m, 1h, 500steps, 2Mtokens or 2epochs.")] = "3m",
+    budget: Annotated[str, typer.Option(help="Training budget: 90s, 3m, 1h, 500steps, 2Mtokens or 2epochs.")] = "3m",
     split: options.Split = options.DEFAULT_SPLIT,
     split_by: options.SplitBy = "auto",
     valid: options.Valid = None,
@@ -67,15 +67,15 @@ def command(
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
     learning: options.Learning = [],  # noqa: B006
     columns: Annotated[
-        str | None, typer.Option(help="Of a table of labelled texts: the text's and the label's, such as review,stars.")
+        str | None, typer.Option(help="Columns of text and label in a table of labelled texts, such as review,stars.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in --out; with --budget +10m for so much longer.")
+        bool, typer.Option("--resume", help="Continue the run in --out; with --budget +10m for 10 minutes longer.")
     ] = False,
     from_: Annotated[
         Path | None,
         typer.Option(
-            "--from", help="Begin with the weights of this run, and its tokenizer: lmlab train --from RUN TEXT."
+            "--from", help="Start from the weights and the tokenizer of this run: lmlab train --from RUN TEXT."
         ),
     ] = None,
     config: Annotated[

@@ -17,12 +17,15 @@ def command(
     run: options.Run,
     texts: Annotated[list[str] | None, typer.Argument(help="Texts; - reads lines of standard input.")] = None,
     to: Annotated[
-        str | None, typer.Option(help="The languages, such as fr,de.", show_default="all that it knows")
+        str | None, typer.Option(help="Target languages, such as fr,de.", show_default="all of the model")
     ] = None,
-    beam: Annotated[int, typer.Option(min=1, help="Translations kept side by side while searching; 1 is greedy.")] = 5,
-    best: Annotated[int, typer.Option(min=1, help="How many translations of each text.")] = 1,
+    beam: Annotated[int, typer.Option(min=1, help="Width of the beam; 1 is greedy search.")] = 5,
+    best: Annotated[int, typer.Option(min=1, help="Number of translations per text.")] = 1,
     length_penalty: Annotated[
-        float, typer.Option(help="Ranked by log p / tokens^this: 0 favours short ones, 1 takes the mean.")
+        float,
+        typer.Option(
+            help="Exponent of length normalisation, log p / tokens^x: 0 favours short texts, 1 takes the mean."
+        ),
     ] = 1.0,
     device: options.Device = "auto",
     json: options.Json = False,

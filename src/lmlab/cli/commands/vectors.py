@@ -24,11 +24,13 @@ def command(
         ),
     ],
     action: Annotated[str, typer.Argument(help="neighbours, analogy, map or save.", autocompletion=completion.actions)],
-    words: Annotated[list[str] | None, typer.Argument(help="Of neighbours any number, of analogy three.")] = None,
-    number: Annotated[int, typer.Option(min=1, help="How many words to show.")] = 10,
-    around: Annotated[int, typer.Option(min=0, help="Of a map: neighbours shown with each word.")] = 6,
+    words: Annotated[
+        list[str] | None, typer.Argument(help="Words: any number for neighbours, three for analogy.")
+    ] = None,
+    number: Annotated[int, typer.Option(min=1, help="Number of words to show.")] = 10,
+    around: Annotated[int, typer.Option(min=0, help="For map: neighbours shown with each word.")] = 6,
     out: Annotated[
-        Path | None, typer.Option(help="Of a map: the picture (.svg) or page (.html); of save: the file.")
+        Path | None, typer.Option(help="For map: the picture (.svg) or page (.html); for save: the file.")
     ] = None,
     force: options.Force = False,
     device: options.Device = "auto",

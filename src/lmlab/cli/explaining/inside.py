@@ -12,9 +12,9 @@ from lmlab.cli import options
 
 OWN_TEXT = "a piece of its own test part"  # the text to read if none is given
 TextOrOwn = Annotated[str | None, typer.Argument(help="Words in quotes, a file, or -.", show_default=OWN_TEXT)]
-PageToLookAround = Annotated[Path | None, typer.Option(help="Write a page to look around in.")]
+PageToLookAround = Annotated[Path | None, typer.Option(help="Write an interactive page.")]
 APicture = Annotated[Path | None, typer.Option(help="Write a picture.")]
-PageOfIt = Annotated[Path | None, typer.Option(help="Write a page of it.")]
+PageOfIt = Annotated[Path | None, typer.Option(help="Write a page.")]
 ThePicture = Annotated[Path | None, typer.Option(help="Write the picture.")]
 
 
@@ -22,10 +22,10 @@ def attention(
     run: options.Run,
     text: TextOrOwn = None,
     to: Annotated[
-        str | None, typer.Option(help="Of a translator: the language, such as de.", show_default="its first")
+        str | None, typer.Option(help="For a translator: the target language, such as de.", show_default="its first")
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="Of a translator: the translation.", show_default="what it writes")
+        str | None, typer.Option(help="For a translator: the translation.", show_default="the model's own")
     ] = None,
     html: PageToLookAround = None,
     svg: APicture = None,
@@ -94,8 +94,8 @@ def heads(
 def matrix(
     run: options.Run,
     text: Annotated[str, typer.Argument(help="A few words in quotes.")],
-    layer: Annotated[int, typer.Option(help="From 1.")] = 1,
-    head: Annotated[int, typer.Option(help="From 1.")] = 1,
+    layer: Annotated[int, typer.Option(help="Layer number, from 1.")] = 1,
+    head: Annotated[int, typer.Option(help="Head number, from 1.")] = 1,
     html: PageOfIt = None,
     svg: ThePicture = None,
     device: options.Device = "auto",
@@ -116,9 +116,9 @@ def matrix(
 
 def search(
     run: options.Run,
-    prompt: Annotated[str, typer.Argument(help="What to continue; it may be empty.")] = "",
-    tokens: Annotated[int, typer.Option(min=1, help="How many tokens to add.")] = 5,
-    beam: Annotated[int, typer.Option(min=1, help="Continuations that the beam keeps.")] = 3,
+    prompt: Annotated[str, typer.Argument(help="The prompt; it may be empty.")] = "",
+    tokens: Annotated[int, typer.Option(min=1, help="Number of tokens to add.")] = 5,
+    beam: Annotated[int, typer.Option(min=1, help="Width of the beam.")] = 3,
     html: PageOfIt = None,
     svg: ThePicture = None,
     device: options.Device = "auto",

@@ -11,17 +11,19 @@ from lmlab.cli import options
 
 
 def gradients(
-    cells: Annotated[str, typer.Option(help="Of rnn, gru and lstm, with commas between them.")] = "rnn,gru,lstm",
-    scales: Annotated[str, typer.Option(help="What recurrent weights are multiplied by.")] = "0.5,1,2.5",
-    inits: Annotated[str, typer.Option(help="Of orthogonal, xavier, he and identity.")] = "orthogonal",
-    forget_biases: Annotated[str, typer.Option(help="Of the LSTM.")] = "0,3",
-    width: Annotated[int, typer.Option(help="Units.")] = 32,
-    length: Annotated[int, typer.Option(help="Steps back.")] = 50,
-    inputs: Annotated[float, typer.Option(help="Spread of the numbers that are read.")] = 0.5,
+    cells: Annotated[str, typer.Option(help="Cells among rnn, gru and lstm, separated by commas.")] = "rnn,gru,lstm",
+    scales: Annotated[str, typer.Option(help="Factors of the recurrent weights, separated by commas.")] = "0.5,1,2.5",
+    inits: Annotated[
+        str, typer.Option(help="Initializations among orthogonal, xavier, he and identity.")
+    ] = "orthogonal",
+    forget_biases: Annotated[str, typer.Option(help="Forget biases of the LSTM.")] = "0,3",
+    width: Annotated[int, typer.Option(help="Number of units.")] = 32,
+    length: Annotated[int, typer.Option(help="Number of time steps.")] = 50,
+    inputs: Annotated[float, typer.Option(help="Standard deviation of the inputs.")] = 0.5,
     train: Annotated[bool, typer.Option(help="Also train small networks, with and without clipping.")] = True,
-    clip: Annotated[float, typer.Option(help="The norm that gradients are clipped to.")] = 1.0,
-    steps: Annotated[int, typer.Option(help="Of each training.")] = 150,
-    tries: Annotated[int, typer.Option(help="Trainings from each start.")] = 3,
+    clip: Annotated[float, typer.Option(help="Maximum gradient norm.")] = 1.0,
+    steps: Annotated[int, typer.Option(help="Steps of each training.")] = 150,
+    tries: Annotated[int, typer.Option(help="Trainings per initialization.")] = 3,
     seed: options.Seed = 0,
     html: options.Html = None,
     svg: options.Svg = None,
@@ -54,9 +56,9 @@ def gradients(
 
 
 def positions(
-    width: Annotated[int, typer.Option(help="Of the encoding: an even number.")] = 64,
-    length: Annotated[int, typer.Option(help="Positions to look at.")] = 128,
-    offset: Annotated[int, typer.Option(help="k, in positions.")] = 8,
+    width: Annotated[int, typer.Option(help="Width of the encoding: an even number.")] = 64,
+    length: Annotated[int, typer.Option(help="Number of positions.")] = 128,
+    offset: Annotated[int, typer.Option(help="Offset k, in positions.")] = 8,
     seed: options.Seed = 0,
     html: options.Html = None,
     svg: options.Svg = None,
@@ -75,11 +77,11 @@ def positions(
 
 
 def dot_products(
-    widths: Annotated[str, typer.Option(help="Of the vectors, with commas between them.")] = "1,4,16,64,256,1024",
-    keys: Annotated[int, typer.Option(help="That each query is compared with.")] = 16,
-    mean: Annotated[float, typer.Option(help="Of every entry.")] = 0.0,
+    widths: Annotated[str, typer.Option(help="Widths of the vectors, separated by commas.")] = "1,4,16,64,256,1024",
+    keys: Annotated[int, typer.Option(help="Number of keys per query.")] = 16,
+    mean: Annotated[float, typer.Option(help="Mean of every entry.")] = 0.0,
     sigma: Annotated[float, typer.Option(help="Standard deviation of every entry.")] = 1.0,
-    draws: Annotated[int, typer.Option(help="Of a query and its keys.")] = 400,
+    draws: Annotated[int, typer.Option(help="Samples of a query and its keys.")] = 400,
     seed: options.Seed = 0,
     html: options.Html = None,
     svg: options.Svg = None,
@@ -106,17 +108,17 @@ def dot_products(
 
 
 def sandbox(
-    keys: Annotated[int, typer.Option(help="How many, 2 to 10.")] = 5,
-    query_a: Annotated[float, typer.Option(help="How far the query points along key a.")] = 10.0,
-    query_b: Annotated[float, typer.Option(help="How far along key b; 0 asks for a alone.")] = 10.0,
-    temperature: Annotated[float, typer.Option(help="Scores are divided by it.")] = 1.0,
+    keys: Annotated[int, typer.Option(help="Number of keys, 2 to 10.")] = 5,
+    query_a: Annotated[float, typer.Option(help="Component of the query along key a.")] = 10.0,
+    query_b: Annotated[float, typer.Option(help="Component along key b; 0 selects a alone.")] = 10.0,
+    temperature: Annotated[float, typer.Option(help="Divisor of the scores.")] = 1.0,
     noise: Annotated[float, typer.Option(help="Standard deviation of every entry of every key.")] = 0.0,
     stretch: Annotated[float, typer.Option(help="Standard deviation of the length of key a.", show_default="√½")] = 0.5
     ** 0.5,
     overlap: Annotated[float, typer.Option(help="Dot product of the means of keys a and b.")] = 0.0,
-    value_a: Annotated[float, typer.Option(help="Where value a lies on a circle, in degrees.")] = 180.0,
-    value_b: Annotated[float, typer.Option(help="Where value b lies, in degrees.")] = 0.0,
-    samples: Annotated[int, typer.Option(help="Draws of all keys.")] = 1000,
+    value_a: Annotated[float, typer.Option(help="Angle of value a on a circle, in degrees.")] = 180.0,
+    value_b: Annotated[float, typer.Option(help="Angle of value b, in degrees.")] = 0.0,
+    samples: Annotated[int, typer.Option(help="Number of samples of all keys.")] = 1000,
     seed: options.Seed = 0,
     html: options.Html = None,
     svg: options.Svg = None,
