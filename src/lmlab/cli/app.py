@@ -36,7 +36,7 @@ class _Verbs(help.Verbs):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self.commands = Commands()  # type: ignore[assignment]  # no command is added to it
+        self.commands = Commands()  # type: ignore[assignment]  # a read-only mapping
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names, without importing the commands."""
@@ -104,7 +104,7 @@ def _run() -> NoReturn:
         sys.stdout.flush()
     except OSError as error:
         nobody_reads(error)
-    sys.exit(code if isinstance(code, int) else 0)  # a verb's own exit code is what `app` returns
+    sys.exit(code if isinstance(code, int) else 0)  # `app` returns the exit code of a command
 
 
 def _give_matplotlib_a_place() -> None:
@@ -119,7 +119,7 @@ def _give_matplotlib_a_place() -> None:
 def _see_to_closed_streams() -> None:
     """Open os.devnull for a closed stdin or stderr (`>&-` leaves None); exit with an error if stdout is closed."""
     if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (as long as we live)
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (open until the process ends)
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
@@ -145,7 +145,7 @@ def _notes_as_lines() -> Iterator[None]:
                 others(message, category, *where)
 
         warnings.simplefilter("always", Note)
-        warnings.showwarning = show  # type: ignore[assignment]  # where it was is passed on as it came
+        warnings.showwarning = show  # type: ignore[assignment]  # the other arguments are passed on unchanged
         yield
         for caution in cautions:
             print(f"lmlab: {caution}", file=sys.stderr)

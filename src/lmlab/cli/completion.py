@@ -48,7 +48,7 @@ def runs(incomplete: str) -> list[str]:
 
 def settings(ctx: Any, incomplete: str) -> list[str]:
     """Return the settings of the model named earlier on the command line, each with an equals sign."""
-    # An option that lacks its value leaves the words before it unassigned.
+    # While an option lacks its value, click has not assigned the words before it.
     model = next((word for word in (ctx.params.get("model"), *ctx.args) if word in registry.KINDS), None)
     known = [] if model is None else settings_of(registry.model_class(model).Config)
     return [f"{name}=" for name in known if name.startswith(incomplete)]

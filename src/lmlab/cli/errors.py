@@ -17,7 +17,7 @@ from lmlab_derive.shared import endings
 
 FOLDER_IS_GONE = "the current folder no longer exists; change to one that does, such as with: cd"
 
-# What the user can mend: a Mistake, or a file that cannot be read or written. Anything else is a bug of ours, and said to be.
+# Errors that the user can correct: a Mistake, or a file that cannot be read or written. Any other is reported as a bug.
 MENDABLE: tuple[type[Exception], ...] = (Mistake, OSError)
 
 
@@ -35,7 +35,7 @@ def end_with(error: BaseException, commands: Callable[[], Mapping[str, Any]]) ->
     if isinstance(error, (typer.Abort, KeyboardInterrupt, Interrupted)):
         _stopped(str(error))
     if isinstance(error, SystemExit):
-        # no verb ends so: typer and rich do, with 1, when the reader of our output has left
+        # only typer and rich exit so, with code 1, when the reader of the output has closed the pipe
         if error.code != 1:
             raise error
         endings.reader_left()
@@ -43,13 +43,13 @@ def end_with(error: BaseException, commands: Callable[[], Mapping[str, Any]]) ->
         raise error
     if isinstance(error, FileNotFoundError) and not error.filename and _folder_is_gone():
         fail(FOLDER_IS_GONE, 2)
-    if isinstance(error, OSError) and not error.filename and error.strerror:  # files are named, streams are not
+    if isinstance(error, OSError) and not error.filename and error.strerror:  # an error of a stream has no file name
         nobody_reads(error)
     if isinstance(error, MENDABLE) or _is_not_unicode(error):
         fail(_line(error, commands), 2)
     if _is_out_of_memory(error):
         fail("not enough memory for this text and these settings; take a smaller text or model", 2)
-    if interrupt.was_heard():  # while something was imported, which then is half there
+    if interrupt.was_heard():  # Ctrl-C in an import can cause any error
         _stopped()
     fail(f"this is a bug in lmlab: {type(error).__name__}: {_line(error, commands)} (LMLAB_DEBUG=1 shows where)", 1)
 

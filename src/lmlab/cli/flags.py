@@ -10,7 +10,7 @@ from typing import Any
 from lmlab.cli.explaining import TOPICS, WithTopics, topic
 from lmlab_derive.shared.flags import written_flag
 
-# What decoding calls a setting, and what it is called here.
+# Settings of decoding that have another name on the command line.
 OTHERWISE = {"max_tokens": "tokens", "beam_width": "beam", "n_best": "best"}
 
 

@@ -30,7 +30,7 @@ def converse(conversation: Conversation, read: Callable[[str], str] = input) -> 
     """
     someone_types = sys.stdin.isatty()
     if someone_types:
-        import readline  # noqa: F401  (makes `input` do so)
+        import readline  # noqa: F401  (gives `input` line editing and history)
 
         print(HELP)
     while True:
@@ -43,7 +43,7 @@ def converse(conversation: Conversation, read: Callable[[str], str] = input) -> 
             return
         try:
             _obey(conversation, line)
-        except KeyboardInterrupt:  # of this text alone
+        except KeyboardInterrupt:  # ends only this text
             print()
             _end_if_killed()
         except Mistake as error:
@@ -90,5 +90,5 @@ def _write(before: str, pieces: Iterator[str]) -> None:
         written.append(piece)
         print(visible(before + piece) if sys.stdout.isatty() else before + piece, end="", flush=True)
         before = ""
-    print() if sys.stdin.isatty() else print("\n")  # in a file of texts an empty line says where one ends
+    print() if sys.stdin.isatty() else print("\n")  # in a file, an empty line ends each text
     say_what_bytes_are(written)

@@ -147,7 +147,7 @@ def budget_of(model: str, typed: str | None, usual: str) -> str:
 
     refuse_if_it_counts(model, budget=typed)
     if typed is not None:
-        Budget.parse(typed)  # a slip is answered before torch is imported
+        Budget.parse(typed)  # report an error before torch is imported
     return usual if typed is None else typed
 
 
@@ -187,7 +187,7 @@ def lines_of(file: str) -> list[str]:
             f"there is no file {file}; name one with a text on each line, or - for standard input",
             code="lines-file-not-found",
         )
-    (document,) = gather(file if file == "-" else path.absolute())[1]  # resolved, a pipe has no name
+    (document,) = gather(file if file == "-" else path.absolute())[1]  # not resolved, since a pipe then has no name
     lines = [line.removesuffix("\r") for line in "".join(document.pieces()).split("\n")]
     return lines if lines[-1] else lines[:-1]
 

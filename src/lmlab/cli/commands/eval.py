@@ -49,6 +49,6 @@ def command(
         assert task is not None, "a language model has a Result"
         options.answer(json, result, task.show)
     failures = result.certificate.failures if isinstance(result, Result) else result.failures
-    # whoever asks for the training part knows what it is; the number is marked all the same
+    # a requested training part is no failure, but the output still marks the result
     if [name for name in failures if name != "held_out" or part != "train"]:
         raise typer.Exit(1)

@@ -86,7 +86,7 @@ def command(
         chosen |= {"max_tokens": tokens, "beam_width": beam}
         opened = lmlab.load(run)
         conversation = Conversation(opened.load(device), opened.tokenizer, **chosen)
-        if warning := weights_warning(opened):  # now, not after the result as elsewhere
+        if warning := weights_warning(opened):  # before the conversation, not after the result
             print(f"lmlab: {warning}", file=sys.stderr)
         converse(conversation)
         return
@@ -148,7 +148,7 @@ def read_prompts(file: str) -> list[Prompt]:
             continue
         try:
             value = loads(line)
-            dumps(value, allow_nan=False)  # what is no JSON by itself, such as NaN, could not be given back
+            dumps(value, allow_nan=False)  # refuse NaN and the like, which the JSON output could not hold
         except (ValueError, RecursionError):
             value = None
         keys = {"prompt": value} if isinstance(value, str) else value
@@ -194,7 +194,7 @@ class _Writer:
     """Writes each generated piece as it comes, with the prompt before the first one."""
 
     def __init__(self, prompt: str) -> None:
-        self.before = prompt  # what is still to be written before the next piece
+        self.before = prompt  # text to write before the next piece
 
     def __call__(self, piece: str) -> None:
         sys.stdout.write(_shown(self.before + piece))

@@ -99,7 +99,7 @@ def command(
                 code="plan-device-unknown",
                 steps=None,
             )
-        keep_memory()  # as `lmlab train` does, or steps would be timed that are slower than those of the run
+        keep_memory()  # as `lmlab train` does; otherwise the timed steps would be slower than those of the run
         planned = lmlab.plan_steps(
             model,
             text,

@@ -90,11 +90,11 @@ def command(
 
     Example: lmlab train gpt mytext.txt --tokenizer char --budget 3m --out runs/mine
     """
-    known = registry.KINDS.get(model or "")  # with --from the first word is the text
+    known = registry.KINDS.get(model or "")  # None with --from, where the first word is the text
     if known is None or known.way is not registry.Way.COUNTS:
-        keep_memory()  # steps take the same memory again and again; counting takes it once, and is to give it back
+        keep_memory()  # steps reuse the same memory; counting needs it only once
     given = {key: value for key, value in ctx.params.items() if _is_given(ctx, key)}
-    # What was typed is in ctx.params as the parser left it: not every version of typer has made paths of it by then.
+    # ctx.params holds the parsed arguments; some versions of typer have not converted paths yet.
     asked = {**ctx.params, "out": out, "from_": from_, "split": options.parse_split(split, valid, test), "recipe": {}}
     if config is not None:
         if resume:
@@ -144,7 +144,7 @@ def _print(run: Run, json: bool) -> None:
         print(
             f"Stopped, and saved. Go on with: {how_to_resume(run.folder)}\nOr use what it has learned so far: {how_to_use(run)}"
         )
-    elif not run.learned_nothing:  # what went wrong was said
+    elif not run.learned_nothing:  # otherwise the error is already printed
         print(_summary(run))
 
 
@@ -291,7 +291,7 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
     began |= {key: corpus[key] for key in ("text", "valid", "test")}
     wanted = {key: value for key, value in given.items() if key in began}
     for key in {"text", "valid", "test"} & set(wanted):
-        if wanted[key] != began[key]:  # files are kept under their whole path
+        if wanted[key] != began[key]:  # the record holds absolute paths
             wanted[key] = str(Path(wanted[key]).expanduser().resolve())
     if "tokenizer" in wanted:
         from lmlab.text.tokenizers import plain_spec

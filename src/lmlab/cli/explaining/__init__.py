@@ -14,7 +14,9 @@ from lmlab.config import Mistake
 from lmlab_derive.shared.help import print_so_far
 
 TOPICS = dict.fromkeys(("attention", "gates", "heads", "matrix", "search"), "inside")
-TOPICS |= dict.fromkeys(("gradients", "positions", "dot-products", "sandbox"), "theory")  # each in this module
+TOPICS |= dict.fromkeys(
+    ("gradients", "positions", "dot-products", "sandbox"), "theory"
+)  # values: the module of the topic
 
 
 def topic(name: str) -> Any:

@@ -59,7 +59,7 @@ class LiveTable:
 
     def say(self, line: str) -> None:
         """Print a separate line."""
-        self.console.print(line, markup=False, highlight=False, soft_wrap=True)  # a log keeps it in one piece
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)  # so that a log has it in one line
 
 
 def _so_far(entries: Sequence[EntryProgress], left_s: float | None, doing: str) -> Table:
@@ -69,7 +69,7 @@ def _so_far(entries: Sequence[EntryProgress], left_s: float | None, doing: str) 
         filled = BAR if entry.status in DONE else round(BAR * entry.fraction)
         number = "" if entry.bits_per_byte is None else f"{entry.bits_per_byte:.4f}"
         if entry.bits_per_byte is None and entry.valid_bits_per_byte is not None:
-            number = f"about {entry.valid_bits_per_byte:.2f}"  # on the validation part, while it trains
+            number = f"about {entry.valid_bits_per_byte:.2f}"  # of the validation part, in training
         is_best = entry.bits_per_byte == best
         style = {"failed": "red", "unranked": "red", "waiting": "dim"}.get(entry.status, "")
         bar = "━" * filled + "┈" * (BAR - filled)
@@ -112,7 +112,7 @@ def print_comparison(found: Findings) -> None:
     if sentence := found.luck.sentence:
         sentences.append(sentence if found.luck.measured else f"{sentence} --seeds 3 measures it.")
     for entry in found.measured_entries:
-        if (entry.bits_per_byte or 0) > BITS_OF_A_BYTE:  # who sees such a number asks why
+        if (entry.bits_per_byte or 0) > BITS_OF_A_BYTE:  # the notes explain such a high score
             sentences += [f"{entry.name}: {note}." for note in entry.result.notes] if entry.result else []
     for sentence in filter(None, sentences):
         say(console, sentence)

@@ -66,7 +66,7 @@ class ProgressLine:
 
     def say(self, line: str) -> None:
         """Print a separate line."""
-        self.console.print(line, highlight=False, markup=False, soft_wrap=True)  # a log keeps it in one piece
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)  # so that a log has it in one line
 
     def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
         """Show the progress of training: losses, tokens per second and time left."""
@@ -82,6 +82,6 @@ class ProgressLine:
     def measuring(self, what: str, done: int, total: int) -> None:
         """Show the progress of an evaluation: the step, and the fraction of it that is done."""
         if self.console.is_terminal and what != self._measuring:
-            self._said_at = 0.0  # what is done now is shown at once: it may tell no more before it ends
+            self._said_at = 0.0  # show a new step at once, since it may report nothing more before it ends
         self._measuring = what
         self.show(done / max(1, total), MEASURING[what])
