@@ -44,6 +44,7 @@ KINDS = {
     "Sequence": Kind(_is_list, "a list", "lists"),
     "Iterable": Kind(_is_list, "a list", "lists"),
     "Mapping": Kind(lambda value: isinstance(value, Mapping), "a dict", "dicts"),
+    "World": Kind(lambda value: hasattr(value, "is_writer"), "a World", "Worlds"),
     "Callable": Kind(callable, "a function", "functions"),
     "Watch": Kind(lambda value: hasattr(value, "say"), "an object with update and say", "objects with update and say"),
     "Display": Kind(lambda value: hasattr(value, "say"), "an object with show and say", "objects with show and say"),

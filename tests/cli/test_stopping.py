@@ -21,8 +21,7 @@ from lmlab.cli import interactive
 from lmlab.comparison import run_comparison
 from lmlab.comparison.executors.processes import Processes
 from lmlab.comparison.work import Outcome
-from lmlab.learn import fit, going_on, loop, mixing, run
-from lmlab.learn import train as training
+from lmlab.learn import fit, loop, mixing, prepare_text, run
 from lmlab.models.bag import Bag
 from processes import THIS_CODE
 from thinning import thinned
@@ -58,7 +57,7 @@ def last_line(result: tuple[int, str, str], how: int) -> str:
 def test_before_training_begins_nothing_is_kept(
     lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch, how: int
 ) -> None:
-    stop_at(monkeypatch, training, "tokenize", how)
+    stop_at(monkeypatch, prepare_text, "tokenize", how)
     said = last_line(lmlab("train", "feedforward", small_text, *SMALL, "--out", "run"), how)
     assert said == "nothing is kept, and the same command begins again"
     assert not Path("run").exists()
@@ -87,7 +86,7 @@ def test_a_training_that_was_stopped_goes_on(
     assert "Stopped, and saved. Go on with: lmlab train --resume --out run" in out
     assert lab.load("run").status == "unfinished"
     with monkeypatch.context() as patch:  # before it goes on it is what it was
-        stop_at(patch, going_on, "tokenize", how)
+        stop_at(patch, prepare_text, "tokenize", how)
         said = last_line(lmlab("train", "--resume", "--out", "run"), how)
     assert said == "run is kept up to its last checkpoint; go on with: lmlab train --resume --out run"
     assert lmlab("train", "--resume", "--out", "run")[0] == 0
@@ -117,7 +116,7 @@ def test_a_mix_is_written_whole_or_not_at_all(
     assert said.startswith("nothing is kept")
     assert not Path("mixed").exists()
     with monkeypatch.context() as patch:
-        stop_at(patch, run.Run, "finish", how)
+        stop_at(patch, mixing, "finish_run", how)
         said = last_line(lmlab("mix", "bag", "ngram", "--out", "mixed"), how)
     assert said.startswith("mixed had come to its end and is saved")
     assert lmlab("eval", "mixed")[0] == 0
@@ -176,7 +175,7 @@ def test_a_library_that_swallows_it_and_then_fails_is_no_bug_of_ours(
             os.kill(os.getpid(), how)
         raise AttributeError("module 'numpy' has no attribute 'matrix'")
 
-    monkeypatch.setattr(training, "tokenize", swallowed)
+    monkeypatch.setattr(prepare_text, "tokenize", swallowed)
     assert last_line(lmlab("train", "bag", small_text, "--out", "run"), how).startswith("nothing is kept")
 
 

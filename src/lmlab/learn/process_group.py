@@ -5,7 +5,6 @@ Gradients on a GPU are summed by NCCL, everything else by gloo, which waits for 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -15,11 +14,10 @@ import torch.distributed as dist
 from torch import Tensor
 
 from lmlab.config import Mistake
-from lmlab.learn.world import SINGLE_PROCESS, World
+from lmlab.learn.world import World
 
 T = TypeVar("T")
 
-LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # the environment that a launcher gives a process
 TOGETHER = 2**20  # numbers: tensors of one type are summed in pieces of at least so many, each of which costs a message
 
 
@@ -55,11 +53,8 @@ class ProcessGroup(World):
 
 
 @contextmanager
-def launched() -> Iterator[World]:
-    """Yield the world of the processes that a launcher started and connect them; without a launcher, SINGLE_PROCESS."""
-    if not all(os.environ.get(name) for name in LAUNCHED) or os.environ["WORLD_SIZE"] == "1":
-        yield SINGLE_PROCESS
-        return
+def connected() -> Iterator[World]:
+    """Connect the processes that a launcher started, and yield their world."""
     has_nccl = torch.cuda.is_available() and dist.is_nccl_available()
     with _saying_who_is_missing():
         dist.init_process_group("cpu:gloo,cuda:nccl" if has_nccl else "gloo")

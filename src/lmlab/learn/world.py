@@ -7,6 +7,7 @@ process, the writer, writes the files, reads the clock and decides; its decision
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 T = TypeVar("T")
+
+LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # the environment that a launcher gives a process
 
 
 class World(ABC):
@@ -81,3 +84,8 @@ class SingleProcess(World):
 
 
 SINGLE_PROCESS = SingleProcess()
+
+
+def is_launched() -> bool:
+    """Return whether a launcher such as torchrun started this process beside others."""
+    return all(os.environ.get(name) for name in LAUNCHED) and os.environ["WORLD_SIZE"] != "1"

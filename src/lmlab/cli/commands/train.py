@@ -110,9 +110,7 @@ def command(
             budget=None,
             resume=True,
         )
-    from lmlab.learn.process_group import launched
-
-    with launched() as world, _only_the_writer_prints(world):
+    with _world() as world, _only_the_writer_prints(world):
         if from_ is not None:
             run = _fine_tune(from_, asked, given, world)
         elif resume:
@@ -124,6 +122,20 @@ def command(
         raise typer.Exit(NOTHING_LEARNED)
     if run.status == "unfinished":
         raise typer.Exit(exit_code())
+
+
+@contextmanager
+def _world() -> Iterator[World]:
+    """Yield the world of this process; torch is imported only if a launcher started it beside others."""
+    from lmlab.learn.world import SINGLE_PROCESS, is_launched
+
+    if not is_launched():
+        yield SINGLE_PROCESS
+        return
+    from lmlab.learn.process_group import connected
+
+    with connected() as world:
+        yield world
 
 
 @contextmanager
