@@ -36,7 +36,7 @@ ARGUMENTS = {  # of the functions that do not take one array
     "outer": "v, w", "kron": "A, S", "dot": "A, w", "maximum": "A, B", "minimum": "A, B", "where": "A > 0, A, B",
     "concat": "A, B", "reshape": "A, 4, 3", "swapaxes": "A, 0, 1", "ones": "3, 2", "zeros": "3, 2", "eye": "3",
     "trace": "S", "det": "S", "inv": "S", "diag": "v", "expand_dims": "v", "clip": "A, 0, 1", "matmul": "A, w",
-    "arange": "4", "logdet": "S @ S.T", "stack": "v, v",
+    "arange": "4", "logdet": "S @ S.T", "stack": "v, v", "factorial": "4", "binom": "6, 2", "comb": "6, 2",
 }  # fmt: skip
 
 

@@ -48,8 +48,8 @@ def test_grading_writes_a_table_a_csv_and_a_page_for_each_student(
     assert grade_files(files, key=str(folder / "key.derive"), out=folder / "out", hints="what") == 0
     assert "ada" in capsys.readouterr().out
     rows = table(folder)
-    assert rows[0] == ["student", "weights", "inputs", "total", "points", "out of", "please look"]
-    assert rows[1] == ["ada", "3", "0", "1", "4", "6", ""]
+    assert rows[0] == ["student", "weights", "inputs", "total", "points", "out of", "please look", "several answers"]
+    assert rows[1] == ["ada", "3", "0", "1", "4", "6", "", ""]
     page = (folder / "out" / "bo.html").read_text(encoding="utf-8")
     assert "0 of 6 points" in page
     assert "Hint:" in page
@@ -93,7 +93,7 @@ def test_a_folder_holds_a_file_or_a_folder_for_each_student(folder: Path) -> Non
     (class_ / ".DS_Store").write_bytes(b"\0")
     (class_ / "key.derive").write_text(KEY, encoding="utf-8")
     assert grade_files([str(class_)], key=str(class_ / "key.derive"), out=folder / "out") == 0
-    assert [(row[0], row[-3]) for row in table(folder)[1:]] == [("Cleo K", "3"), ("dan", "1"), ("empty", "0")]
+    assert [(row[0], row[-4]) for row in table(folder)[1:]] == [("Cleo K", "3"), ("dan", "1"), ("empty", "0")]
     assert (folder / "out" / "Cleo_K.html").exists()
 
 
@@ -226,7 +226,7 @@ def test_a_stray_byte_in_one_answer_spoils_its_own_line_alone(folder: Path) -> N
     (folder / "junk.derive").write_bytes(b"\xff\xfe\x00junk")
     files = [str(folder / "latin.derive"), str(folder / "junk.derive")]
     assert grade_files(files, key=str(folder / "key.derive"), out=folder / "out") == 0
-    assert [(row[0], row[-3], row[-1]) for row in table(folder)[1:]] == [
+    assert [(row[0], row[-4], row[-2]) for row in table(folder)[1:]] == [
         ("latin", "1", ""),
         ("junk", "0", "weights; inputs; total"),
     ]
