@@ -84,6 +84,7 @@ NAMED_BY_A_VARIABLE = {  # modules that import what a table names; the strings o
     "lmlab.comparison.executors",  # classes of executors
     "lmlab.models.registry",  # classes of models, those of others included
     "lmlab.plugins",
+    "lmlab.tasks",  # the files of a task, by the package that registers them
     "lmlab",  # the names that `__init__.pyi` lists
     "lmlab.coursework.assignment2.perplexity",  # modules of the standard library
     "lmlab.coursework.choosing",  # its own packages, one a document

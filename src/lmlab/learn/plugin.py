@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lmlab.learn.prepared import Prepared
@@ -20,7 +20,7 @@ class TaskPlugin(ABC):
     """
 
     # Whether models are trained on windows of plain text. Such runs can be fine-tuned, extended and planned.
-    reads_plain_text: ClassVar[bool] = False
+    reads_plain_text: bool = False
 
     @abstractmethod
     def prepare(self, request: TrainingRequest) -> Prepared:

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
 from lmlab.interface import Learner, Loss, Windows
 from lmlab.learn.next_token import CARRIED_CHUNKS, SAMPLE_TOKENS, NextToken
+from lmlab.learn.prepare_text import prepare_text
 from lmlab.models.variational import Segments, Variational
 from lmlab.tasks.latent.generating import written
+
+if TYPE_CHECKING:
+    from lmlab.learn.prepared import Prepared
+    from lmlab.learn.request import TrainingRequest
+
+
+def prepare(request: TrainingRequest) -> Prepared:
+    """Read a text, and construct a latent-variable model."""
+    return prepare_text(request, Bound)
 
 
 @dataclass(frozen=True)

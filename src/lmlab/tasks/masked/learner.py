@@ -12,6 +12,7 @@ import torch
 
 from lmlab.config import Mistake
 from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
+from lmlab.learn.prepare_text import prepare_text
 from lmlab.models.bert import BERT, masked_of
 from lmlab.models.families.encoder import Symbols
 from lmlab.tasks.masked.data import masked
@@ -19,6 +20,8 @@ from lmlab.text.batches import draw_windows, even_windows, filled
 
 if TYPE_CHECKING:
     from lmlab.interface import Learner, TextLearner
+    from lmlab.learn.prepared import Prepared
+    from lmlab.learn.request import TrainingRequest
     from lmlab.learn.settings import TrainConfig
     from lmlab.learn.task import PartName
     from lmlab.text.stream import TokenStream
@@ -28,6 +31,11 @@ if TYPE_CHECKING:
 # these divisors of the usual length. Of one shorter length, because a GPU compiles a step for every shape.
 SHORTER = (1, 1, 1, 1, 1, 1, 1, 4, 4, 4)
 SAMPLE_TOKENS, SAMPLED = 40, 7  # of a sample, and which of them are filled in: every seventh
+
+
+def prepare(request: TrainingRequest) -> Prepared:
+    """Read a text, and construct a masked encoder."""
+    return prepare_text(request, Masking)
 
 
 @dataclass(frozen=True, kw_only=True)
