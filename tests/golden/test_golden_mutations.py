@@ -101,7 +101,7 @@ def test_scores_a_thousandth_larger_are_seen_of_kept_weights(
     case: str, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cls: Any = type(lmlab.load(place.run(case.split()[0])).model)
-    for name in ("score", "score_with_signs"):
+    for name in ("score", "score_with_confidence"):
         if honest := getattr(cls, name, None):
 
             def planted(self: Any, *given: Any, honest: Any = honest) -> Any:

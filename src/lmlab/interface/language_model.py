@@ -30,11 +30,16 @@ class LanguageModel(Saved):
     policy: ContextPolicy
     end_id: int | None = None
     """The id of the end-of-text token that the model predicts; None: the length of a text is given, as for a file."""
-    components: Sequence[LanguageModel] = ()  # the models that this model mixes or combines
-    same_everywhere: ClassVar[bool] = False  # whether `begin` and `advance` are bit-identical on all machines
-    decoding_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32,)  # precisions that `for_decoding` accepts
-    fills_rows: ClassVar[bool] = True  # whether `score_documents` pads, so that similar lengths cost least
-    signs: ClassVar[int] = 0  # number of confidence features per token, computed before the token is seen
+    components: Sequence[LanguageModel] = ()
+    """The models that this model mixes or combines."""
+    portable: ClassVar[bool] = False
+    """Whether `begin` and `advance` return the same bits on all machines: what is compressed here then opens everywhere."""
+    pads_documents: ClassVar[bool] = True
+    """Whether `score_documents` pads short documents, so that measuring hands it documents of similar length."""
+    confidence_features: ClassVar[int] = 0
+    """The number of features per token that say how sure the model is before it sees it. A mix weighs its parts by them."""
+    decoding_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32,)
+    """The precisions that `for_decoding` accepts."""
 
     @abstractmethod
     def score(self, tokens_BT: Tensor) -> Tensor:
@@ -85,13 +90,13 @@ class LanguageModel(Saved):
         """
         return self
 
-    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
-        """Return `score` and the confidence features (B×T×`signs`) that the model computed for each token before it saw it."""
+    def score_with_confidence(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
+        """Return `score`, and the confidence features of each token before it was seen, B×T×`confidence_features`."""
         nats_BT = self.score(tokens_BT)
         return nats_BT, nats_BT.new_zeros(*nats_BT.shape, 0)
 
-    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
-        """Return the confidence features of the next token (B×`signs`).
+    def confidence_after(self, logp_BV: Tensor, state: State) -> Tensor:
+        """Return the confidence features of the next token (B×`confidence_features`).
 
         Args:
             logp_BV: the log-probabilities that `begin` or `advance` returned.

@@ -43,6 +43,16 @@ def advance(model: LanguageModel, tokens_BT: Tensor, state: State) -> tuple[Tens
     return state.advance(model, tokens_BT) if isinstance(state, SeparateStates) else model.advance(tokens_BT, state)
 
 
+def confidence_after(model: LanguageModel, logp_BV: Tensor, state: State) -> Tensor:
+    """Return `model.confidence_after(logp_BV, state)`, also for a state that `side_by_side` returned."""
+    if not isinstance(state, SeparateStates):
+        return model.confidence_after(logp_BV, state)
+    features_BS = logp_BV.new_empty(len(logp_BV), model.confidence_features)
+    for part, rows_N in zip(state.states, state.rows, strict=True):
+        features_BS[rows_N.to(logp_BV.device)] = model.confidence_after(logp_BV[rows_N.to(logp_BV.device)], part)
+    return features_BS
+
+
 def _concat(states: Sequence[State]) -> State | None:
     """Return the joined state; None if the states do not join."""
     separate = any(isinstance(state, SeparateStates) for state in states)
