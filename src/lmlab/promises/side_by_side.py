@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from lmlab.engine import Engine, Request
+from lmlab.engine import Engine, Generated, Request
 from lmlab.interface import LanguageModel, State, advance, side_by_side, with_rows_replaced
 from lmlab.promises.checks import advanced, random_tokens, same
 from lmlab.text.tokenizers import Tokenizer
@@ -90,7 +90,12 @@ def _requests(stop: tuple[str, ...]) -> list[Request]:
 def check_requests_side_by_side_are_what_they_are_alone(model: LanguageModel, tokenizer: Tokenizer) -> None:
     """Requests that join one after the other, one of which is cancelled, have the tokens and the nats they have alone."""
     stop = ("b a",)
-    beside, engine = _requests(stop), Engine(model, tokenizer, max_rows=3, chunk=4)
+    alone = [Engine(model, tokenizer).run([request])[0] for request in _requests(stop)]
+    for rows in (3, 5):  # rows that are used again, and rows that are given up
+        _check_beside(Engine(model, tokenizer, max_rows=rows, chunk=4), _requests(stop), alone)
+
+
+def _check_beside(engine: Engine, beside: list[Request], alone: list[Generated]) -> None:
     arriving = list(beside)
     while arriving or engine.busy:
         if arriving:
@@ -98,14 +103,16 @@ def check_requests_side_by_side_are_what_they_are_alone(model: LanguageModel, to
         for event in engine.step():
             if event.request is beside[3] and len(event.request.continuation.ids) == 2:
                 engine.cancel(beside[3])
-    for request, again in zip(beside, _requests(stop), strict=True):
-        (alone,), found = Engine(model, tokenizer).run([again]), request.result()
+    for request, expected in zip(beside, alone, strict=True):
+        found = request.result()
         count = len(found.ids)
-        assert found.ids == alone.ids[:count], f"beside others a request finds {found.ids}, alone {alone.ids}"
+        assert found.ids == expected.ids[:count], f"beside others a request finds {found.ids}, alone {expected.ids}"
         assert (request is beside[3]) == (found.finish == "cancelled"), f"a request ends by {found.finish!r}"
         if request is not beside[3]:
-            assert found.text == alone.text, f"beside others a request writes {found.text!r}, alone {alone.text!r}"
-            apart = abs(found.nats - alone.nats) / count
+            assert found.text == expected.text, (
+                f"beside others a request writes {found.text!r}, alone {expected.text!r}"
+            )
+            apart = abs(found.nats - expected.nats) / count
             assert apart < CLOSE, f"beside others a token of a request costs {apart:.1e} nats more or less"
 
 
