@@ -21,7 +21,7 @@ from golden_values import plain
 
 import lmlab
 from lmlab.compression import file_format
-from lmlab.decode import sampling
+from lmlab.engine import sampling
 from lmlab.learn.record import Record
 from lmlab.measure import certificate, interval
 from lmlab.measure.result import Result

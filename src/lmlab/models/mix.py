@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lmlab.config import Mistake, make, one_of
-from lmlab.interface import ContextPolicy, LanguageModel, State
+from lmlab.interface import ContextPolicy, LanguageModel, State, advance, side_by_side, spend
 from lmlab.models.registry import model_class
 
 RATE = 0.02  # of adapting: less is too slow for a document of a few thousand tokens, more follows chance
@@ -86,6 +86,18 @@ class MixState(State):
         states = [(state.select(rows_B.to(device)), device) for state, device in self.states]
         moved_BK = self.moved_BK[rows_B.cpu().numpy()]
         return MixState(states, self.logp_KBV[:, rows_B], self.logits_BK[rows_B], moved_BK, self.begun)
+
+    @classmethod
+    def concat(cls, states: Sequence[MixState]) -> MixState:
+        """Return one state with the rows of all states. Spends them."""
+        spend(states)
+        rows = [len(state.logits_BK) for state in states]
+        parts = zip(*(state.states for state in states), strict=True)
+        joined = [(side_by_side([state for state, _ in part], rows), part[0][1]) for part in parts]
+        logp_KBV = torch.cat([state.logp_KBV for state in states], dim=1)
+        logits_BK = torch.cat([state.logits_BK for state in states])
+        moved_BK = np.concatenate([state.moved_BK for state in states])
+        return MixState(joined, logp_KBV, logits_BK, moved_BK, any(state.begun for state in states))
 
 
 class Mix(nn.Module, LanguageModel):
@@ -157,7 +169,7 @@ class Mix(nn.Module, LanguageModel):
                 nats_BTK, logits_BTK = self._heard(tokens_BT)
             _, moved_BK = adapted(_doubles(logits_BTK), _doubles(nats_BTK), moved_BK)
         said = [
-            part.advance(tokens_BT.to(device), before)
+            advance(part, tokens_BT.to(device), before)
             for part, (before, device) in zip(self.parts, state.states, strict=True)
         ]
         return self._sum(said, moved_BK, begun=True)

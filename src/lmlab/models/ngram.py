@@ -21,7 +21,7 @@ from torch import Tensor
 
 from lmlab.config import Aside, Mistake
 from lmlab.formulas import Part, Size, weights
-from lmlab.interface import ContextPolicy, CountModel, State
+from lmlab.interface import ContextPolicy, CountModel, State, spend
 from lmlab.models._ngram_count import count_ngrams, with_begins
 from lmlab.models._ngram_order import CUSTOMARY_ORDER, choose_order
 from lmlab.models._ngram_query import Tables
@@ -79,6 +79,12 @@ class NGramState(State):
     def select(self, rows_B: Tensor) -> NGramState:
         """Copy, repeat or reorder rows."""
         return NGramState(self.history_BN[rows_B.cpu()])
+
+    @classmethod
+    def concat(cls, states: Sequence[NGramState]) -> NGramState:
+        """Return one state with the rows of all states. Spends them."""
+        spend(states)
+        return NGramState(torch.cat([state.history_BN for state in states]))
 
 
 class NGram(CountModel):

@@ -15,8 +15,8 @@ from transformers.generation import (
     TopPLogitsWarper,
 )
 
-from lmlab.decode import Options
-from lmlab.decode.sampling import draw, kept
+from lmlab.engine import Options
+from lmlab.engine.sampling import draw, kept
 from thinning import examples
 
 

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from lmlab.config import Budget, TextFacts
-from lmlab.decode import Generated, generate, stream
-from lmlab.decode.beam_and_exhaustive import MOST_STRINGS
-from lmlab.decode.reader import Reader
-from lmlab.interface import LanguageModel, State
+from lmlab.engine import Generated, generate, stream
+from lmlab.engine.reader import Reader
+from lmlab.engine.search import MOST_STRINGS
+from lmlab.interface import ContextPolicy, LanguageModel, State
 from lmlab.models.gpt import GPT, GPTConfig
 from lmlab.models.ngram import NGram, NGramConfig
 from lmlab.models.uniform import Uniform, UniformConfig
@@ -112,6 +112,8 @@ def test_a_stream_yields_before_the_model_is_asked_for_more() -> None:
     calls = []
 
     class Watched(Uniform):
+        policy = ContextPolicy.everything()
+
         def advance(self, tokens_BT: torch.Tensor, state: State) -> tuple[torch.Tensor, State]:
             calls.append(tokens_BT.shape[1])
             return super().advance(tokens_BT, state)
@@ -223,7 +225,7 @@ def test_ending_a_beam_early_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
     """A penalty above 0 may prefer a text that is far longer than those that are finished."""
     settings: dict[str, Any] = {"method": "beam", "beam_width": 4, "n_best": 3, "max_tokens": 25, "stop": ["\n", "at"]}
     early = {p: generate(*ngram("char"), "the", length_penalty=p, **settings) for p in (0.0, 0.7, 1.5, -1.0, -3.0)}
-    monkeypatch.setattr("lmlab.decode.beam_and_exhaustive._settled", lambda *_: False)
+    monkeypatch.setattr("lmlab.engine.search._settled", lambda *_: False)
     for penalty, found in early.items():
         assert generate(*ngram("char"), "the", length_penalty=penalty, **settings) == found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lmlab.decode import Options
+from lmlab.engine import Options
 from mistakes import mistake
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lmlab.decode.options import Options
+from lmlab.engine.options import Options
 
 Kept = tuple[np.ndarray, np.ndarray]  # ids_K ascending, p_K (float64, sums to 1)
 

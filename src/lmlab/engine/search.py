@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from lmlab.config import Mistake
-from lmlab.decode.continuation import Continuation
+from lmlab.engine.continuation import Continuation
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from lmlab.decode.options import Options
-    from lmlab.decode.reader import Reader
+    from lmlab.engine.options import Options
+    from lmlab.engine.reader import Reader
 
 MOST_STRINGS = 200_000  # continuations that exhaustive search is willing to hold
 

@@ -1,9 +1,7 @@
-"""In which precision a text is written."""
+"""The precision of the weights while decoding."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
@@ -14,20 +12,24 @@ from lmlab.hardware.precision import expect_slow_bf16
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
 
-PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
+PRECISIONS = ("float32", "bf16")
+_DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16}
 
 
-@contextmanager
-def writing_in(model: LanguageModel, precision: str) -> Iterator[None]:
-    """While it lasts the model's weights are rounded to this precision where it writes, and never where it scores."""
-    if precision not in PRECISIONS:
+def dtype_for(model: LanguageModel, precision: str) -> torch.dtype:
+    """Return the precision as torch names it.
+
+    Raises:
+        Mistake: there is no such precision, or the model cannot decode in it.
+    """
+    if precision not in _DTYPES:
         raise Mistake(
             f"{{precision}} of writing is float32 or bf16; got {precision!r}",
             code="writing-precision-unknown",
             precision=None,
         )
-    dtype, before = PRECISIONS[precision], model.writing_dtype
-    if dtype not in model.writing_dtypes:
+    dtype = _DTYPES[precision]
+    if dtype not in model.decoding_dtypes:
         raise Mistake(
             f"{model.name} writes in float32 alone; leave {{precision}} out",
             code="writing-precision-float32-only",
@@ -35,8 +37,4 @@ def writing_in(model: LanguageModel, precision: str) -> Iterator[None]:
         )
     if dtype is torch.bfloat16:
         expect_slow_bf16()
-    model.writing_dtype = dtype
-    try:
-        yield
-    finally:
-        model.writing_dtype = before
+    return dtype

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from lmlab.decode.options import Options
+    from lmlab.engine.options import Options
 
 
 def draw_rows(logp_BV: Tensor, options: Options, luck_B: Tensor) -> Tensor:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from lmlab.decode.certain_text import Stopper, Writer, writer_after
-from lmlab.decode.result import Finish, Generated
+from lmlab.engine.certain_text import Stopper, Writer, writer_after
+from lmlab.engine.result import Finish, Generated
 
 if TYPE_CHECKING:
     from lmlab.text.spelling import Spelling
@@ -93,6 +93,10 @@ class Continuation:
         if self.finish is not None:
             return ""
         return self._close("length")
+
+    def cancel(self) -> str:
+        """Nothing follows, because nobody wants it: returns the text that was held back."""
+        return self._close("cancelled") if self.finish is None else ""
 
     def _close(self, finish: Finish) -> str:
         piece = self._stopper.feed(self._writer.end()) + self._stopper.end()

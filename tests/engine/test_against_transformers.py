@@ -7,7 +7,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from lmlab.config import Budget, TextFacts
-from lmlab.decode import generate
+from lmlab.engine import generate
 from lmlab.models.gpt import GPT, GPTConfig
 from lmlab.text.tokenizers import train_tokenizer
 

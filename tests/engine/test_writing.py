@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmlab.decode.certain_text import Stopper, writer_after
+from lmlab.engine.certain_text import Stopper, writer_after
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 from thinning import examples, thinned
 

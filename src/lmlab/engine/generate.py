@@ -6,55 +6,63 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
 from lmlab.config import Mistake, make
-from lmlab.decode.beam_and_exhaustive import beam, beam_in_each_row, exhaustive
-from lmlab.decode.greedy_and_sampling import Draw, Greedy, Text, follow
-from lmlab.decode.options import Options
-from lmlab.decode.reader import Reader
+from lmlab.engine.engine import MAX_ROWS, Engine
+from lmlab.engine.options import Options
+from lmlab.engine.precision import PRECISIONS
+from lmlab.engine.reader import Reader
+from lmlab.engine.request import Request
+from lmlab.engine.search import beam, beam_in_each_row, exhaustive
 
 if TYPE_CHECKING:
-    from lmlab.decode.continuation import Continuation
-    from lmlab.decode.result import Generated
+    from lmlab.engine.continuation import Continuation
+    from lmlab.engine.result import Generated
     from lmlab.interface import LanguageModel
     from lmlab.text.tokenizers import Tokenizer
 
-PLACES = 64  # texts that are written side by side where there are many: few enough for memory, enough to fill a GPU
 SAMPLES_AT_ONCE = 1024  # of one prompt, which is read once for all of them
-LAG, STOPPING_LAG = 16, 2  # steps that a GPU may be ahead of the text
 SEARCHES = {"beam": beam, "exhaustive": exhaustive}
 
 
-def generate(model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", **settings: Any) -> list[Generated]:
+def generate(
+    model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", *, precision: str = PRECISIONS[0], **settings: Any
+) -> list[Generated]:
     """Continuations of a prompt: `samples` of them, or the `n_best`, best first. The settings are those of `Options`.
 
     An unknown word of a `words` tokenizer is written out: when sampling, with a spelling drawn from the tokenizer's
     spelling model; otherwise with the likeliest spelling. Its cost is part of the nats.
     """
     options = make(Options, settings, "generate")
-    reader = Reader(model, tokenizer, prompt)
-    if options.method in SEARCHES:
-        ranked = deque(SEARCHES[options.method](reader, options), maxlen=1).pop()
-        return [continuation.result(continuation.score(options.length_penalty)) for continuation in ranked]
-    texts = _texts(reader, options)
-    for _ in _following(model, texts, options, min(len(texts), SAMPLES_AT_ONCE)):
-        pass
-    return [text.continuation.result() for text in texts]
+    rows = min(options.samples, SAMPLES_AT_ONCE)
+    return continued(Engine(model, tokenizer, max_rows=rows, precision=precision), [prompt], options)[0]
 
 
 def generate_many(
-    model: LanguageModel, tokenizer: Tokenizer, prompts: Sequence[str], *, places: int = PLACES, **settings: Any
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    prompts: Sequence[str],
+    *,
+    max_rows: int = MAX_ROWS,
+    precision: str = PRECISIONS[0],
+    **settings: Any,
 ) -> list[list[Generated]]:
-    """What `generate` finds for each of these prompts, at most `places` texts side by side."""
+    """What `generate` finds for each of these prompts, at most `max_rows` texts side by side."""
     options = make(Options, settings, "generate")
+    return continued(Engine(model, tokenizer, max_rows=max_rows, precision=precision), prompts, options)
+
+
+def continued(engine: Engine, prompts: Sequence[str], options: Options) -> list[list[Generated]]:
+    """Return the continuations of each prompt by an engine, which may have been used before."""
     if options.method in SEARCHES:
-        return [generate(model, tokenizer, prompt, **settings) for prompt in prompts]
-    texts = [text for prompt in prompts for text in _texts(Reader(model, tokenizer, prompt), options)]
-    for _ in _following(model, texts, options, places):
-        pass
-    found = iter([text.continuation.result() for text in texts])
-    return [[next(found) for _ in range(options.samples)] for _ in prompts]
+        return [_searched(Reader(engine.model, engine.tokenizer, prompt), options) for prompt in prompts]
+    requests = [Request.of(prompt, options, sample) for prompt in prompts for sample in range(options.samples)]
+    found = engine.run(requests)
+    return [found[first : first + options.samples] for first in range(0, len(found), options.samples)]
+
+
+def _searched(reader: Reader, options: Options) -> list[Generated]:
+    ranked = deque(SEARCHES[options.method](reader, options), maxlen=1).pop()
+    return [continuation.result(continuation.score(options.length_penalty)) for continuation in ranked]
 
 
 def search_each(
@@ -69,25 +77,30 @@ def search_each(
     return [[c.result(c.score(options.length_penalty)) for c in ranked] for ranked in found]
 
 
-def stream(model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", **settings: Any) -> Stream:
+def stream(
+    model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", *, precision: str = PRECISIONS[0], **settings: Any
+) -> Stream:
     """One continuation of a prompt, as pieces of text that are yielded as soon as they are certain.
 
     The settings are those of `Options` (samples and n_best are 1). Incomplete characters and possible beginnings of stop
     strings are held back. In a beam, what all open continuations begin with is certain.
     """
     options = make(Options, settings, "generate")
-    if options.samples > 1 or options.n_best > 1:
-        message = "a stream is one text; for several set {samples} or {n_best} in generate, not stream"
-        raise Mistake(message, code="stream-of-several", samples=None, n_best=None)
-    return Stream(Reader(model, tokenizer, prompt), options)
+    return Stream(Engine(model, tokenizer, max_rows=1, precision=precision, lookahead=1), prompt, options)
 
 
 @final
 class Stream(Iterator[str]):
-    """Iterate for the pieces of text; `result` is the whole."""
+    """Iterate for the pieces of text; `result` is the whole. The engine serves this text alone while it lasts."""
 
-    def __init__(self, reader: Reader, options: Options) -> None:
-        self._pieces = _stream(reader, options)
+    def __init__(self, engine: Engine, prompt: str, options: Options) -> None:
+        if options.samples > 1 or options.n_best > 1:
+            message = "a stream is one text; for several set {samples} or {n_best} in generate, not stream"
+            raise Mistake(message, code="stream-of-several", samples=None, n_best=None)
+        if options.method in SEARCHES:
+            self._pieces = _stream_search(Reader(engine.model, engine.tokenizer, prompt), options)
+        else:
+            self._pieces = _stream(engine, engine.submit(Request.of(prompt, options)))
         self._result: Generated | None = None
 
     def __next__(self) -> str:
@@ -109,14 +122,15 @@ class Stream(Iterator[str]):
         return self._result
 
 
-def _stream(reader: Reader, options: Options) -> Generator[str, None, Generated]:
+def _stream(engine: Engine, request: Request) -> Generator[str, None, Generated]:
     """Yields pieces of text, some of them empty; returns the continuation."""
-    if options.method in SEARCHES:
-        return (yield from _stream_search(reader, options))
-    (text,) = _texts(reader, options)
-    for _, piece in _following(reader.model, [text], options, lag=1):
-        yield piece
-    return text.continuation.result()
+    try:
+        while engine.busy:
+            for event in engine.step():
+                yield event.text
+    finally:
+        engine.cancel(request)  # if nobody wants the rest
+    return request.result()
 
 
 def _stream_search(reader: Reader, options: Options) -> Generator[str, None, Generated]:
@@ -131,20 +145,3 @@ def _stream_search(reader: Reader, options: Options) -> Generator[str, None, Gen
     result = contenders[0].result(contenders[0].score(options.length_penalty))
     yield certain.end()
     return result
-
-
-def _texts(reader: Reader, options: Options) -> list[Text]:
-    """The texts to be written after one prompt."""
-    return [
-        Text(number, reader, reader.empty(options.stop), np.random.default_rng([options.seed, number]))
-        for number in range(options.samples)
-    ]
-
-
-def _following(
-    model: LanguageModel, texts: list[Text], options: Options, places: int | None = None, lag: int = LAG
-) -> Iterator[tuple[int, str]]:
-    """lag: steps that a GPU may be ahead of the text; where a text can stop, few of its tokens should be for nothing."""
-    chooser = Draw(options) if options.draws else Greedy()
-    lag = lag if model.end_id is None and not options.stop else min(lag, STOPPING_LAG)
-    return follow(model, texts, chooser, options.max_tokens, places or len(texts), lag)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from lmlab.config import Mistake
-from lmlab.decode.continuation import Continuation, Spelled, likeliest_spelling
+from lmlab.engine.continuation import Continuation, Spelled, likeliest_spelling
+from lmlab.engine.prompt import encoded_prompt
 from lmlab.interface import LanguageModel, State
 
 if TYPE_CHECKING:
@@ -21,26 +21,12 @@ if TYPE_CHECKING:
 class Reader:
     """A model that has read a prompt; rows: so many times, where it begins otherwise in each row (a source a row).
 
-    The prompt is encoded by itself and read at once. A tokenizer may divide the whole text otherwise than prompt and
-    continuation one after the other; that is how all language models over pieces of words are used, but it means that a
-    `bpe` prompt should not end inside a word or in a space, and a `words` prompt not in a space.
+    Searches use it: they go on from several copies of one state.
     """
 
     def __init__(self, model: LanguageModel, tokenizer: Tokenizer, prompt: str, rows: int = 1) -> None:
-        if isinstance(model, nn.Module) and model.training:
-            raise ValueError(f"this {model.name} is in training, where dropout disturbs it; call model.eval() first")
-        if not isinstance(prompt, str):
-            raise Mistake(f"a prompt is a text; got {type(prompt).__name__}", code="prompt-not-text")
         self.model, self.tokenizer, self.rows = model, tokenizer, rows
-        try:
-            prompt.encode()
-        except UnicodeEncodeError as error:  # half a surrogate pair, or a byte of a command line that is not UTF-8
-            at = error.start
-            raise Mistake(
-                f"the prompt is not valid Unicode at character {at}; give text in UTF-8", code="prompt-not-unicode"
-            ) from None
-        encoded = tokenizer.encode(prompt)
-        self.prompt_ids, self.prompt_spellings = [int(id) for id in encoded.ids], encoded.spellings
+        self.prompt_ids, self.prompt_spellings = encoded_prompt(tokenizer, prompt, model.vocab_size)
         spelling = tokenizer.spelling
         self.likeliest = None if spelling is None else likeliest_spelling(spelling)
 

@@ -8,7 +8,8 @@ from typing import Literal
 
 from lmlab.records import JsonRecord, json_key
 
-Finish = Literal["length", "stop", "end"]  # as many tokens as were allowed; a stop string appeared; the text ended
+# As many tokens as were allowed; a stop string appeared; the model ended the text; the caller ended it.
+Finish = Literal["length", "stop", "end", "cancelled"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, final
 
 from lmlab.config import MOST_SEED, Mistake, make, parse_settings
-from lmlab.decode.generate import stream
-from lmlab.decode.options import Options
+from lmlab.engine.engine import Engine
+from lmlab.engine.generate import Stream
+from lmlab.engine.options import Options
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
@@ -23,7 +24,7 @@ class Conversation:
     """
 
     def __init__(self, model: LanguageModel, tokenizer: Tokenizer, **settings: Any) -> None:
-        self._model, self._tokenizer = model, tokenizer
+        self._engine = Engine(model, tokenizer, max_rows=1, lookahead=1)
         self.options = make(Options, settings, "generate")
         self.prompt: str | None = None  # of the last text
         self.text = ""  # what followed it
@@ -54,9 +55,8 @@ class Conversation:
         return self.prompt
 
     def _go_on(self, prompt: str) -> Iterator[str]:
-        settings = {field.name: getattr(self.options, field.name) for field in dataclasses.fields(self.options)}
-        settings["seed"] = (settings["seed"] + self._drawn) % (MOST_SEED + 1)  # behind the last seed comes the first
+        seed = (self.options.seed + self._drawn) % (MOST_SEED + 1)  # behind the last seed comes the first
         self._drawn += 1
-        for piece in stream(self._model, self._tokenizer, prompt, **settings):
+        for piece in Stream(self._engine, prompt, dataclasses.replace(self.options, seed=seed)):
             self.text += piece
             yield piece
