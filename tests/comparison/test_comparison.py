@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from lmlab.comparison.choose_text import Texts
 from lmlab.comparison.compared_entry import ComparedEntry
 from lmlab.comparison.findings import CurvePoint, Differences, Passage, SeedScore, Training
 from lmlab.comparison.mix_entries import FITTING_S, READINGS, TRIED, worth_mixing
+from lmlab.comparison.ranking_lines import lines
 from lmlab.comparison.remarks import remarks
 from lmlab.comparison.report import render
 from lmlab.comparison.time_shares import (
@@ -347,6 +349,28 @@ def test_a_model_whose_certificate_fails_is_shown_but_not_ranked(
     page = render(found.findings)
     assert "not ranked" in page
     assert "NOT certified: score_is_probability" in page
+    assert found.failed_checks == ["bag"]
+    last = lines(found.findings)[-1]  # below all models and compressors, though its number is the lowest
+    assert (last.name, last.kind) == ("bag", "uncertified")
+    assert "its check score is probability failed (" in last.detail
+    assert not re.search(r"<title>[^<]*\bbag\b", page)  # in no picture
+    assert not any("bag" in remark for remark in remarks(found.findings))
+    assert all("bag" not in {part.name for part in mix.parts} for mix in found.findings.together)
+
+
+def test_count_models_stand_among_the_curves_at_their_validation_loss(small_text: Path, tmp_path: Path) -> None:
+    """Planted: a test part unlike the validation part, so that either number tells where it came from."""
+    valid, test = tmp_path / "valid.txt", tmp_path / "test.txt"
+    valid.write_text(some_lines(300))
+    test.write_text("".join(np.random.default_rng(0).permutation(list(small_text.read_text()))))
+    found = run(small_text, tmp_path / "out", valid=valid, test=test, models=["bag", "ngram"]).findings
+    ngram = next(entry for entry in found.entries if entry.model == "ngram")
+
+    trained = lab.load(tmp_path / "out" / "models" / "ngram-char")
+    exact = lab.evaluate(trained, part="valid").bits_per_byte
+
+    assert ngram.valid_bits_per_byte == pytest.approx(exact, rel=0.05)
+    assert ngram.bits_per_byte > 1.5 * ngram.valid_bits_per_byte
 
 
 def test_a_model_that_does_not_hold_what_it_claims_is_not_ranked(
