@@ -14,6 +14,7 @@ from lmlab.comparison.remarks import (
     calibrated,
     copied,
     diverged,
+    over_budget,
     repeated,
     reused,
     undertrained,
@@ -78,6 +79,12 @@ def test_models_that_had_less_time_than_others_are_named() -> None:
 def test_models_of_an_earlier_comparison_are_named() -> None:
     assert reused(found([model("gpt", 2.0, reused=True), model("gru", 2.5)])).endswith("in part: gpt.")
     assert reused(found([model("gru", 2.5)])) == ""
+
+
+def test_a_comparison_that_took_longer_than_its_budget_says_so() -> None:
+    assert over_budget(SimpleNamespace(budget_s=60.0, seconds=62.0)) == ""  # type: ignore[arg-type]
+    assert over_budget(SimpleNamespace(budget_s=None, seconds=62.0)) == ""  # type: ignore[arg-type]
+    assert over_budget(SimpleNamespace(budget_s=60.0, seconds=75.0)).startswith("Took 75 s of a budget of 60 s")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("bits", "is_said"), [(2.36, True), (5.4, False)])

@@ -13,6 +13,7 @@ EQUAL = 0.8  # share of the longest training time below which a model is named
 WORTH_TELLING = 0.01  # share of the test part that also occurs in the training part, in long pieces
 DRIFTED = 1.2  # ratio of test to validation bits per byte from which the test part counts as a different kind of text
 DECIDING = 3  # best models by validation, most of which must show it
+OVER = 1.05  # seconds taken, as a multiple of the budget, from which on it is told
 MOST_REMARKS = 5  # shown at first; --verbose and the report have the others
 
 
@@ -25,6 +26,7 @@ def remarks(found: Findings) -> list[str]:
         unequal(found),
         beaten(found),
         worse_than_nothing(found),
+        over_budget(found),
         *found.not_mixed,
         undertrained(found),
         repeated(found),
@@ -181,6 +183,16 @@ def unlike_the_rest(found: Findings) -> str:
     return (
         f"The test part is unlike the rest: {name} needs {valid:.2f} bits per byte in validation and {test:.2f} there. These"
         " numbers are of the test part alone; --split-by blocks measures on all of the text."
+    )
+
+
+def over_budget(found: Findings) -> str:
+    """Return a note if the comparison took clearly longer than its budget; empty: it did not."""
+    if found.budget_s is None or found.seconds <= OVER * found.budget_s:
+        return ""
+    return (
+        f"Took {found.seconds:.0f} s of a budget of {found.budget_s:.0f} s: this machine was busy, or the budget is short for so"
+        " many models. Name fewer models, or allow more time."
     )
 
 
