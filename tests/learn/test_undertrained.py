@@ -28,7 +28,8 @@ def test_what_the_second_half_gained_decides() -> None:
     assert steep.gained == pytest.approx(0.6 / 2.6)
     assert steep.fell == pytest.approx(0.6)
     assert str(steep) == (
-        "undertrained: the second half of its budget, a doubling of its training, still lowered its loss by 0.6 bits per byte (23%)"
+        "undertrained: the second half of its budget, a doubling of its training,"
+        " still lowered its loss by 0.6 bits per byte (23%)"
     )
     assert undertrained(lines(4.0, 3.0, 2.05, 2.03, 2.01, 2.0), UNIT) is None
     assert undertrained(lines(2.0, 1.9, 1.8, 1.9, 2.0, 2.1), UNIT) is None  # it got worse

@@ -191,8 +191,8 @@ def over_budget(found: Findings) -> str:
     if found.budget_s is None or found.seconds <= OVER * found.budget_s:
         return ""
     return (
-        f"Took {found.seconds:.0f} s of a budget of {found.budget_s:.0f} s: this machine was busy, or the budget is short for so"
-        " many models. Name fewer models, or allow more time."
+        f"Took {found.seconds:.0f} s of a budget of {found.budget_s:.0f} s: this machine was busy, or the budget is short for"
+        " so many models. Name fewer models, or allow more time."
     )
 
 

@@ -224,10 +224,9 @@ class ComparisonRun:
             self._say(f"{compared.name} failed: {outcome.error}")
         elif not isinstance(self.executor, Here):
             store.take(outcome.trained, outcome.measured)
-        elif outcome.trained is not None and store.run.record.training.plan is not None:
-            run, trained_s = store.run, outcome.trained.seconds
-            charged_s = run.record.result.seconds + run.record.training.plan.planning_s
-            self.overheads_s.append(max(0.0, trained_s - charged_s))
+        elif outcome.trained is not None and (plan := store.run.record.training.plan) is not None:
+            charged_s = store.run.record.result.seconds + plan.planning_s
+            self.overheads_s.append(max(0.0, outcome.trained.seconds - charged_s))
         self._show("", note=True)
 
     def _plan_time(self, _: tuple[str, ...]) -> None:

@@ -37,7 +37,7 @@ LEAST_TEST_BYTES = 20_000
 BYTES_WITHOUT_CLOCK = 120_000  # test bytes to score if budgets are in steps, so that nothing depends on a clock
 
 
-def seconds_of(budget: str | Budget) -> float:
+def seconds_of(budget: str | float | Budget) -> float:
     """Return the budget of the whole comparison in seconds.
 
     Raises:

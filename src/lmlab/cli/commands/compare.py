@@ -93,7 +93,7 @@ def command(
             f"{{models}} names no model; there are: {', '.join(registry.ladder())}", code="no-models", models=None
         )
     for name in chosen or ():
-        options.check_model_name(name)
+        options.check_language_model(name)
     options.check_text(text)
     parts = options.parse_split(split, valid, test)
     from lmlab.cli.show.comparison import LiveTable, print_comparison
