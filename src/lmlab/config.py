@@ -7,11 +7,13 @@ import dataclasses
 import re
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
+from lmlab import other_names
 from lmlab_derive.shared.mistakes import LISTED as LISTED
 from lmlab_derive.shared.mistakes import MOST_SEED as MOST_SEED
 from lmlab_derive.shared.mistakes import Mistake as Mistake
@@ -90,13 +92,18 @@ class Budget:
             )
 
     @classmethod
-    def parse(cls, text: str | Budget) -> Budget:
-        """Read "90s", "3m" or "3min", "1h", "500steps", "1e3steps", "2Mtokens" (k and M: thousand and million), "2epochs"."""
+    def parse(cls, text: str | float | Budget) -> Budget:
+        """Read a number of seconds, "90s", "3m" or "3min", "1h", "500steps", "1e3steps", "2Mtokens", "2epochs".
+
+        k and M are thousand and million.
+        """
         if isinstance(text, Budget):
             return text
+        if isinstance(text, Real) and not isinstance(text, bool):
+            return cls(seconds=float(text))
         if not isinstance(text, str):
             raise Mistake(
-                f"{{budget}} is text with a unit, such as '3m' or '500steps'; got {text!r}",
+                f"{{budget}} is a number of seconds or text with a unit, such as '3m' or '500steps'; got {text!r}",
                 code="budget-not-text",
                 budget=None,
             )
@@ -146,8 +153,33 @@ def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
     hints = typing.get_type_hints(config_class)
     for key in values:
         if key not in fields:
-            raise Mistake(f"{what} has no setting {key!r}; {nearest(key, fields)}", code="setting-unknown")
+            raise unknown_setting(what, key, values[key], fields)
     return config_class(**{key: _plain(value, hints[key], key) for key, value in values.items()})
+
+
+def with_our_names(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with our names for those that other tools name otherwise, each with a note; unknown names stay as they are."""
+    fields, found = settings_of(config_class), dict[str, Any]()
+    for key, value in values.items():
+        found[our_setting(key, fields, found) if isinstance(key, str) else key] = value
+    return found
+
+
+def our_setting(key: str, known: Iterable[str], given: Mapping[str, Any]) -> str:
+    """Our name for a setting, with a note where it was given by another tool's name; Mistake if it is among the given ones."""
+    ours = other_names.setting_name(key, list(known))
+    if ours in given:
+        raise Mistake(f"{ours} is set twice, once as {key}; leave one of them out", code="setting-twice")
+    if ours != key:
+        warnings.warn(f"{key} is called {ours} here", Note, stacklevel=2)
+    return ours
+
+
+def unknown_setting(what: str, key: str, value: object, known: Iterable[str]) -> Mistake:
+    """The Mistake that says where a name of another tool is set, or else the nearest known name."""
+    known = list(known)
+    where, settings = other_names.about_setting(key, value, known)
+    return Mistake(f"{what} has no setting {key!r}; {where or nearest(key, known)}", code="setting-unknown", **settings)
 
 
 def _plain(value: Any, hint: Any, key: str) -> Any:
@@ -228,9 +260,10 @@ def parse_settings(
             raise Mistake(
                 f"setting {assignment!r} has no value; write auto to leave it open", code="setting-without-value"
             )
-        if key not in hints:
-            raise Mistake(f"{what} has no setting {key!r}; {nearest(key, hints)}", code="setting-unknown")
-        values[key] = _read(text.strip(), hints[key], key)
+        ours = our_setting(key, hints, values)
+        if ours not in hints:
+            raise unknown_setting(what, key, text.strip(), hints)
+        values[ours] = _read(text.strip(), hints[ours], ours)
     return values
 
 
