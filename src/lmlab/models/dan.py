@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -26,7 +27,7 @@ from lmlab.formulas import EMBEDDING, HEAD, ONE_TOKEN, Part, Shape, Size, joined
 from lmlab.layers import fast
 from lmlab.models.families.labelling import Bags as Bags
 from lmlab.models.families.labelling import TextClassifier
-from lmlab.models.families.word_counts import Entries, WordCounts, count_words, label_evidence
+from lmlab.models.families.word_counts import Entries, WordCounts, count_words, hashed_pairs, label_evidence
 from lmlab.text.vectors import read_vectors
 
 if TYPE_CHECKING:
@@ -181,6 +182,15 @@ class DAN(TextClassifier):
             x_BX = F.dropout(torch.relu(layer(x_BX)), self.config.dropout, self.training)
         logits_BK: Tensor = self.output(x_BX)
         return logits_BK + self._pair_scores(texts, by_row) if self.config.pairs else logits_BK
+
+    @torch.no_grad()
+    def pair_scores(self, ids_N: Tensor) -> tuple[Tensor, Tensor] | None:
+        """The number of each pair of neighbouring words of one text, and what it adds to the logits."""
+        if not self.config.pairs:
+            return None
+        numbers, _ = hashed_pairs(ids_N.cpu().numpy(), np.array([0, len(ids_N)]), _buckets(self.config))
+        numbers_M = torch.from_numpy(numbers).to(self.pairs_PK.device)
+        return numbers_M, self.pairs_PK.index_select(0, numbers_M)
 
     def _average(self, texts: WordCounts) -> Tensor:
         """Of the words of each text; in training of those that are not left out."""

@@ -120,6 +120,13 @@ class TextClassifier(Learner):
         A newly constructed model receives this call once, before training. The default does nothing.
         """
 
+    def pair_scores(self, ids_N: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return, for each two neighbouring words of one text, the number of the pair, and what it adds to the logits: (N-1)×K.
+
+        A pair that a text has several times, or two pairs of one number, add it once. None: the model has no pairs.
+        """
+        return None
+
     @abstractmethod
     def logits(self, ids_N: Tensor, starts_B: Tensor) -> Tensor:
         """B×K, before the softmax."""

@@ -11,6 +11,7 @@ import torch
 from lmlab.models.families.labelling import Bags
 from lmlab.text.labelled import Examples
 from lmlab.text.plain_words import words_of as words_of
+from lmlab.text.plain_words import words_of_each
 from lmlab.text.tokenizers import Tokenizer
 
 
@@ -28,7 +29,7 @@ class Encoded:
     ) -> Encoded:
         """Every text as its words (see `words_of`), or as it is."""
         if by_words:
-            together, lengths_B = tokenizer.encode_each([words_of(text) for text in texts])
+            together, lengths_B = tokenizer.encode_each(words_of_each(texts))
             joined = together.ids
         else:
             ids = [tokenizer.encode(text).ids for text in texts]
