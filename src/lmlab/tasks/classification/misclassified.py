@@ -60,7 +60,9 @@ class Explanation(JsonRecord):
     near_neutral: bool
     words: int
     unknown_words: int
-    pairs: tuple[PairContribution, ...] | None = None  # those that add most, largest first; None: the model has no pairs
+    pairs: tuple[PairContribution, ...] | None = (
+        None  # those that add most, largest first; None: the model has no pairs
+    )
 
     @property
     def sentences(self) -> list[str]:
@@ -73,7 +75,9 @@ class Explanation(JsonRecord):
             found.append("No few words decide it: removing the strongest ones changes nothing.")
         if self.negations and self.pairs is not None:
             words = ", ".join(f"“{word}”" for word in self.negations)
-            found.append(f"It holds {words}: the model reads a negation with the words right before and after it alone.")
+            found.append(
+                f"It holds {words}: the model reads a negation with the words right before and after it alone."
+            )
         elif self.negations:
             words = ", ".join(f"“{word}”" for word in self.negations)
             found.append(
