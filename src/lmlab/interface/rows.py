@@ -33,13 +33,13 @@ def side_by_side(states: Sequence[State], rows: Sequence[int]) -> State:
     return _joined(pieces)
 
 
-def with_rows_replaced(state: State, rows: int, rows_N: Tensor, newcomers: State) -> State:
-    """Return `state`, which has so many rows, with row rows_N[i] replaced by row i of `newcomers`. Spends both."""
-    if (replaced := state.replace(rows_N, newcomers)) is not None:
+def with_rows_replaced(state: State, rows: int, rows_N: Tensor, others: State) -> State:
+    """Return `state`, which has so many rows, with row rows_N[i] replaced by row i of `others`. Spends both."""
+    if (replaced := state.replace(rows_N, others)) is not None:
         return replaced
     order_B = torch.arange(rows, device=rows_N.device)
     order_B[rows_N] = rows + torch.arange(len(rows_N), device=rows_N.device)
-    return side_by_side([state, newcomers], [rows, len(rows_N)]).select(order_B)
+    return side_by_side([state, others], [rows, len(rows_N)]).select(order_B)
 
 
 def advance(model: LanguageModel, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
