@@ -28,10 +28,15 @@ class GPTDecoder:
 
     Recording a step on a GPU takes as long as some twenty steps, so the cache of the last batch is kept for the next. A
     model that is not used by an engine makes a decoder for every text.
+
+    Args:
+        weights: makes the weights as the kernels take them.
+        dtype: the precision of the weights.
+        has_kernels: whether there are kernels for the composition of the model; else only plain states are used.
     """
 
-    def __init__(self, weights: Callable[[], Weights], dtype: torch.dtype) -> None:
-        self._weights, self.dtype = weights, dtype
+    def __init__(self, weights: Callable[[], Weights], dtype: torch.dtype, has_kernels: bool) -> None:
+        self._weights, self.dtype, self.has_kernels = weights, dtype, has_kernels
         self._row: Row | None = None
         self._lock = threading.Lock()  # the buffers of a row serve one thread at a time
         self._cache: ManyRows | None = None

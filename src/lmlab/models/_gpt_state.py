@@ -20,14 +20,20 @@ class GPTMemory(State):
     decoder: GPTDecoder
 
     @classmethod
-    def concat(cls, states: Sequence[GPTMemory]) -> GPTMemory:
-        """Return one state with the rows of all states: in the cache of the first, if it has room. Spends them."""
+    def concat(cls, states: Sequence[GPTMemory]) -> GPTMemory | None:
+        """Return one state with the rows of all states: in the cache of the first, if it has room. Spends them.
+
+        Returns:
+            None if they have read different numbers of tokens and there are no kernels for the composition of the model.
+        """
         plain = [state for state in states if isinstance(state, GPTState)]
         if len(plain) == len(states) and len({state.length for state in plain}) == 1:
             spend(states)
             return GPTState.of_equal_length(plain)
         rows = [state.rows for state in states]
         first, *others = states
+        if not first.decoder.has_kernels:
+            return None
         if isinstance(first, GPTRows) and first.cache.capacity >= sum(rows):
             first.spend()
             joined = GPTRows(first.cache, first.lease, np.pad(first.lengths_B, (0, sum(rows[1:]))), first.decoder)
