@@ -94,7 +94,7 @@ def test_slopes_of_slopes_keep_their_digits_where_a_sigmoid_saturates(seed: int)
     assert answer.verdict in ("supported", "proved"), answer.reason
 
 
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_what_doubles_lose_in_a_saturated_softmax_refutes_nothing(seed: int) -> None:
     text = """
         given X, G: T, D
