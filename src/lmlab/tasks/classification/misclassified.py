@@ -2,9 +2,8 @@
 
 Everything that is said is what the model does: a contribution is the difference that removing every occurrence of the word
 really makes, and the words that tipped it are removed one after the other until the model says something else. A word that is
-removed takes its pairs with it, and its neighbours become a pair. The contribution of a pair is what the model adds because the two
-words stand together. Nothing is said of order where the model has no pairs; there it is said of negations that they are words like
-others.
+removed takes its pairs with it, and its neighbours become a pair. The contribution of a pair is what the model adds because
+the two words stand together. Of a model without pairs nothing is said of order: it reads negations as words like others.
 """
 
 from __future__ import annotations
@@ -60,7 +59,9 @@ class Explanation(JsonRecord):
     near_neutral: bool
     words: int
     unknown_words: int
-    pairs: tuple[PairContribution, ...] | None = None  # those that add most, largest first; None: the model has no pairs
+    pairs: tuple[PairContribution, ...] | None = (
+        None  # those that add most, largest first; None: the model has no pairs
+    )
 
     @property
     def sentences(self) -> list[str]:
@@ -73,7 +74,9 @@ class Explanation(JsonRecord):
             found.append("No few words decide it: removing the strongest ones changes nothing.")
         if self.negations and self.pairs is not None:
             words = ", ".join(f"“{word}”" for word in self.negations)
-            found.append(f"It holds {words}: the model reads a negation with the words right before and after it alone.")
+            found.append(
+                f"It holds {words}: the model reads a negation with the words right before and after it alone."
+            )
         elif self.negations:
             words = ", ".join(f"“{word}”" for word in self.negations)
             found.append(
