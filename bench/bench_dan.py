@@ -1,6 +1,6 @@
 """Is `dan` as accurate and as fast as fastText? Labels of film reviews and of three other tables, with and without pairs.
 
-    pip install fasttext            # where it does not build: pip install --no-deps fasttext-numpy2
+    pip install --no-deps fasttext        # the peer; it takes minutes to build
     LMLAB_BENCH_DATA=… python bench/bench_dan.py [--only imdb,tables,explanations] [--seeds 3] [--write]
 
 imdb          accuracy on the test part of IMDB and processor seconds from the table to the trained model, `--seeds` times
@@ -15,22 +15,20 @@ of training rows among the test rows; `lmlab.train` does both.
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import json
 import os
-import random
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-
-try:
-    import fasttext
-except ImportError:
-    fasttext = None
 
 import lmlab
 from dan_tables import TABLES
@@ -40,14 +38,15 @@ from lmlab.tasks.classification.data import encoded
 from lmlab.tasks.classification.measure import model_of
 from lmlab.tasks.classification.misclassified import probabilities_of
 from lmlab.tasks.classification.scores import gain
-from lmlab.text.labelled import Labelled, read_labelled
-from lmlab.text.plain_words import words_of_each
+from lmlab.text.labelled import Labelled
 from record import Recorder, arguments
 
+HAS_PEER = importlib.util.find_spec("fasttext") is not None
 DATA = Path(os.environ.get("LMLAB_BENCH_DATA", "nowhere"))
 PEER = "fastText"
-MANY = ({"lr": 0.1, "epoch": 5}, {"lr": 0.25, "epoch": 5}, {"lr": 0.1, "epoch": 15})  # its settings for long tables
-FEW = ({"lr": 0.1, "epoch": 5}, {"lr": 0.25, "epoch": 15}, {"lr": 0.5, "epoch": 25})  # and for short ones
+Setting = tuple[float, int]  # learning rate and epochs of fastText
+MANY: Sequence[Setting] = ((0.1, 5), (0.25, 5), (0.1, 15))  # for long tables
+FEW: Sequence[Setting] = ((0.1, 5), (0.25, 15), (0.5, 25))  # for short ones
 LONGEST_S = 120.0  # of one run on two cores
 EXAMPLES = 1000  # explained
 
@@ -92,49 +91,36 @@ def ours(data: str | Path, out: Path, pairs: bool, seed: int, quick: bool) -> tu
 
 
 class FastText:
-    """This class trains fastText on a table; how its files are prepared is part of the time."""
+    """This class trains fastText on a table, with or without pairs; how its file is prepared is part of the time."""
 
-    def __init__(self, data: str | Path, folder: Path, pairs: bool) -> None:
-        self.data, self.folder, self.ngrams = data, folder, 2 if pairs else 1
-        self.table = read_labelled(data)
-        self.words = {name: words_of_each(self.table.parts[name].texts) for name in ("valid", "test")}
+    def __init__(self, data: str | Path, pairs: bool) -> None:
+        self.data, self.ngrams = data, 2 if pairs else 1
 
-    def best_of(self, settings: tuple[dict[str, float], ...], quick: bool) -> dict[str, float]:
+    def best_of(self, settings: Sequence[Setting], quick: bool) -> Setting:
         """Return the settings with which it validates best."""
         found = []
         for number, setting in enumerate(settings[:1] if quick else settings):
-            try:
-                model = self.train(setting, seed=0)
-            except RuntimeError as error:  # it met NaN
-                print(f"  fastText, {setting}: {error}")
-                continue
-            right_B = self.right(model, "valid")
-            print(f"  fastText, {self.ngrams}-grams of words, {setting}: valid {right_B.mean():.4f}", flush=True)
-            found.append((float(right_B.mean()), -number))
+            accuracy = float(np.mean(self._train(setting, seed=0)["valid"]))
+            print(f"  fastText, {self.ngrams}-grams of words, {named(setting)}: valid {accuracy:.4f}", flush=True)
+            found.append((accuracy, -number))
         return settings[-max(found)[1]]
 
-    def train(self, setting: dict[str, float], seed: int) -> Any:
-        """Read the table, divide its texts, write its file and train."""
-        part = read_labelled(self.data).parts["train"]
-        labelled = zip(words_of_each(part.texts), part.labels_B.tolist(), strict=True)
-        lines = [f"__label__{label} {words}\n" for words, label in labelled]
-        random.Random(seed).shuffle(lines)  # it reads a file as it is, and one sorted by label teaches it nothing
-        path = self.folder / "train.txt"
-        path.write_text("".join(lines), encoding="utf-8")
-        return fasttext.train_supervised(
-            str(path), wordNgrams=self.ngrams, thread=torch.get_num_threads(), verbose=0, seed=seed, **setting
-        )
-
-    def right(self, model: Any, part: str) -> np.ndarray:
-        """Return which examples of a part it labels right."""
-        labels, _ = model.predict(self.words[part])
-        said = np.array([int(of_one[0].removeprefix("__label__")) if len(of_one) else -1 for of_one in labels])
-        return said == self.table.parts[part].labels_B
-
-    def side(self, setting: dict[str, float], seed: int) -> Side:
+    def side(self, setting: Setting, seed: int) -> Side:
         """Train with a seed, and label the test part."""
-        model, cpu_s, seconds = timed(lambda: self.train(setting, seed))
-        return Side(self.right(model, "test"), cpu_s, seconds)
+        found = self._train(setting, seed)
+        return Side(np.array(found["test"]), found["cpu_s"], found["seconds"])
+
+    def _train(self, setting: Setting, seed: int) -> dict[str, Any]:
+        rate, epochs = setting
+        words = [self.data, self.ngrams, rate, epochs, seed, torch.get_num_threads()]
+        command = [sys.executable, str(Path(__file__).with_name("fasttext_process.py")), *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return dict(json.loads(done.stdout))
+
+
+def named(setting: Setting) -> str:
+    """Return the settings in words."""
+    return f"lr {setting[0]:g}, {setting[1]} epochs"
 
 
 def imdb(record: Recorder, asked: argparse.Namespace, folder: Path) -> None:
@@ -146,7 +132,7 @@ def imdb(record: Recorder, asked: argparse.Namespace, folder: Path) -> None:
     for pairs, least in ((False, 0.89), (True, 0.9)):
         name = "with pairs" if pairs else "without pairs"
         key = "imdb-pairs" if pairs else "imdb"
-        peer = None if fasttext is None else FastText(data, folder, pairs)
+        peer = None if not HAS_PEER else FastText(data, pairs)
         setting = None if peer is None else peer.best_of(MANY, asked.quick)
         us, them = [], []
         for seed in range(asked.seeds):
@@ -157,7 +143,7 @@ def imdb(record: Recorder, asked: argparse.Namespace, folder: Path) -> None:
         record.add(f"{key}-s", f"dan {name}, IMDB, one run", [one.seconds for one in us], "s", most=LONGEST_S)
         if not them:
             continue
-        what = f"dan beside fastText {setting}, IMDB, {name}"
+        what = f"dan beside fastText ({named(setting)}), IMDB, {name}"
         accuracies = [one.accuracy for one in us], [one.accuracy for one in them]
         record.compare(
             f"{key}-{PEER}", what, *accuracies, "accuracy", peer=PEER, more_is_better=True, least=1.0
@@ -172,7 +158,7 @@ def imdb(record: Recorder, asked: argparse.Namespace, folder: Path) -> None:
 
 def tables(record: Recorder, asked: argparse.Namespace, folder: Path) -> None:
     """Measure accuracy on short tables; the seeds' test examples are taken together."""
-    if fasttext is None:
+    if not HAS_PEER:
         print("tables is skipped: fastText is not installed")
         return
     for name, (what, made) in TABLES.items():
@@ -181,7 +167,7 @@ def tables(record: Recorder, asked: argparse.Namespace, folder: Path) -> None:
             print(f"{name} is skipped: its data are absent")
             continue
         for pairs in (False, True):
-            peer = FastText(data, folder, pairs)
+            peer = FastText(data, pairs)
             setting = peer.best_of(FEW, asked.quick)
             key = f"{name}{'-pairs' if pairs else ''}"
             us = [ours(data, folder / f"{key}-{seed}", pairs, seed, asked.quick)[0] for seed in range(asked.seeds)]
@@ -191,7 +177,7 @@ def tables(record: Recorder, asked: argparse.Namespace, folder: Path) -> None:
             accuracies = [one.accuracy for one in us], [one.accuracy for one in them]
             record.compare(
                 key,
-                f"dan beside fastText {setting}, {with_pairs}",
+                f"dan beside fastText ({named(setting)}), {with_pairs}",
                 *accuracies,
                 "accuracy",
                 peer=PEER,
@@ -225,9 +211,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="how often each model is trained")
     asked = parser.parse_args()
     asked.seeds = 1 if asked.quick else asked.seeds
-    if fasttext is None:
+    if not HAS_PEER:
         print("fastText is not installed: dan has no peer (pip install fasttext)")
-    record = Recorder("dan", "accurate", asked, peers=("fasttext", "fasttext-wheel", "fasttext-numpy2"))
+    record = Recorder("dan", "accurate", asked, peers=("fasttext",))
     with tempfile.TemporaryDirectory() as folder:
         for name in asked.only.split(","):
             PARTS[name](record, asked, Path(folder))
