@@ -1,6 +1,6 @@
 """Is `dan` as accurate and as fast as fastText? Labels of film reviews and of three other tables, with and without pairs.
 
-    pip install --no-deps fasttext        # the peer; it takes minutes to build
+    pip install --no-deps fasttext-wheel==0.9.2    # the peer; NumPy and pybind11, which it asks for, need not change
     LMLAB_BENCH_DATA=… python bench/bench_dan.py [--only imdb,tables,explanations] [--seeds 3] [--write]
 
 imdb          accuracy on the test part of IMDB and processor seconds from the table to the trained model, `--seeds` times
@@ -212,8 +212,8 @@ def main() -> None:
     asked = parser.parse_args()
     asked.seeds = 1 if asked.quick else asked.seeds
     if not HAS_PEER:
-        print("fastText is not installed: dan has no peer (pip install fasttext)")
-    record = Recorder("dan", "accurate", asked, peers=("fasttext",))
+        print("fastText is not installed: dan has no peer (pip install --no-deps fasttext-wheel)")
+    record = Recorder("dan", "accurate", asked, peers=("fasttext-wheel",))
     with tempfile.TemporaryDirectory() as folder:
         for name in asked.only.split(","):
             PARTS[name](record, asked, Path(folder))

@@ -1,4 +1,4 @@
-"""Train fastText on a table in a process of its own: beside torch, in one process, it meets NaN.
+"""Train fastText on a table in a process of its own, whose processor time is all its own.
 
     python bench/fasttext_process.py TABLE NGRAMS LR EPOCH SEED THREADS
 
