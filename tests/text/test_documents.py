@@ -19,7 +19,8 @@ WHOLE = (100, 0, 0)
 def names(count: int) -> list[str]:
     """Different words of different lengths."""
     letters = itertools.product("bdfklmnprst", "aeiou", "mnrst", "aeiou")
-    return ["".join(each)[: 2 + n % 3] + str("abcdefghij"[n % 10] * (n % 4)) for n, each in zip(range(count), letters)]
+    numbered = zip(range(count), letters, strict=False)
+    return ["".join(each)[: 2 + n % 3] + "abcdefghij"[n % 10] * (n % 4) for n, each in numbered]
 
 
 def texts(corpus: Corpus, part: str = "train") -> list[str]:
@@ -53,8 +54,13 @@ def test_documents_are_the_bytes_of_the_file(tmp_path, content, mode, documents,
 
 @pytest.mark.parametrize(
     ("content", "mode", "added"),
-    [("ann\nbo", "lines", "\n"), ("a\n\nb\n", "blank", "\n"), ("a\n\nb", "blank", "\n\n"), ("a\r\nb\r\n\r\nc\r\n", "blank", "\r\n")],
-)  # fmt: skip
+    [
+        ("ann\nbo", "lines", "\n"),
+        ("a\n\nb\n", "blank", "\n"),
+        ("a\n\nb", "blank", "\n\n"),
+        ("a\r\nb\r\n\r\nc\r\n", "blank", "\r\n"),
+    ],
+)
 def test_a_last_document_without_a_separator_gets_one(tmp_path, content, mode, added):
     (tmp_path / "text").write_bytes(content.encode())
     corpus = read(tmp_path / "text", documents=mode, split=WHOLE)
@@ -88,7 +94,7 @@ def test_equal_documents_lie_in_one_part_and_others_do_not_move_them(tmp_path):
     (tmp_path / "twice").write_text("\n".join([*words, *reversed(words)]) + "\n")
     corpus = read(tmp_path / "twice", documents="lines")
     parts = {name: set(texts(corpus, name)) for name in ("train", "valid", "test")}
-    assert not (parts["train"] & parts["valid"] or parts["train"] & parts["test"] or parts["valid"] & parts["test"])
+    assert not any(parts[a] & parts[b] for a, b in itertools.combinations(parts, 2))
     assert sum(len(part.documents) for part in corpus.parts.values()) == 2000
     for name, share in (("train", 0.8), ("valid", 0.1), ("test", 0.1)):
         assert abs(len(parts[name]) / len(set(words)) - share) < 0.05

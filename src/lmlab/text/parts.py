@@ -165,6 +165,13 @@ class Part:
         self.block_share = block_share
         self.bytes = sum(document.size for document in self.documents)
 
+    @property
+    def has_ends(self) -> bool:
+        """Whether the ends of all its documents are predicted."""
+        if isinstance(self.documents, DocumentList):
+            return True
+        return bool(self.documents) and all(document.separator_bytes for document in self.documents)
+
     def __repr__(self) -> str:
         return f"Part({self.name!r}, documents={len(self.documents)}, bytes={self.bytes})"
 

@@ -159,7 +159,7 @@ def _write(part: Part, tokenizer: Tokenizer, where: Path, progress: Progress | N
         "tokenizer": tokenizer.spec,
         "starts": starts,
         "spelling_starts": spelling_starts,
-        "has_ends": tokenizer.end_id is not None and all(document.separator_bytes for document in part.documents),
+        "has_ends": tokenizer.end_id is not None and part.has_ends,
     }
     write_atomically(where / "stream.json", json.dumps(about).encode())
 
