@@ -201,8 +201,9 @@ def read(
     name, files, kept = files_and_folders.gather(text)
     origin: dict[str, Any] = {"text": kept, "valid": None, "test": None, "split": list(split), "seed": seed}
     if rule.mode == "auto":
-        rule, reason = guess(files) if split_by in ("auto", "documents") else (NONE, "")
-        if rule != NONE:
+        guessed, reason = guess(files) if split_by in ("auto", "documents") else (NONE, "")
+        rule = DocumentRule(guessed.mode, rule.separator)
+        if guessed != NONE:
             message = (
                 f"{name}: {reason}, whose end is predicted (documents={rule.mode}); for plain text: documents=none"
             )
@@ -213,12 +214,12 @@ def read(
             f"{{split_by}} divides the text, which {named} leaves whole for training; leave one of them out",
             code="split-by-divides-nothing", split_by=None, valid=None, test=None,
         )  # fmt: skip
-    if rule != NONE and split_by not in ("auto", "documents"):
+    if rule.mode != "none" and split_by not in ("auto", "documents"):
         raise Mistake(
             f"{{split_by}} {split_by} cuts a text, and {{documents}} {rule.mode} deals whole documents; leave one of them out",
             code="split-by-beside-documents", split_by=None, documents=None,
         )  # fmt: skip
-    if rule == NONE:
+    if rule.mode == "none":
         texts: Sequence[Document] = files
     else:
         texts, separator = divide(files, rule, name, files_and_folders.spooled)
@@ -233,7 +234,7 @@ def read(
             held_out: Sequence[Document] = []
             if given is not None:
                 called, held_out, origin[part] = files_and_folders.gather(given)
-                if rule != NONE:
+                if rule.mode != "none":
                     held_out, _ = divide(
                         held_out, DocumentRule(rule.mode, separator), called, files_and_folders.spooled
                     )

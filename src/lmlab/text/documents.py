@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -124,6 +125,16 @@ def divide(
             code="documents-otherwise-divided",
         )
     return DocumentList(paths, file_D, start_D, stop_D, len(separator)), separator
+
+
+def split_text(text: str, rule: DocumentRule) -> list[str] | None:
+    """Cut a text into documents as `divide` does, each with its separator; the last may lack it. None: it is one document."""
+    if rule.mode not in ("lines", "blank") or rule.separator is None:
+        return None
+    separator = rule.separator.decode()
+    line_break = separator[len(separator) // 2 :] if rule.mode == "blank" else separator
+    cut = f"(?<={separator})" + (f"(?!{line_break})" if rule.mode == "blank" else "")
+    return [piece for piece in re.split(cut, text) if piece]
 
 
 def deal(documents: DocumentList, shares: Sequence[Fraction], seed: int) -> list[DocumentList]:
