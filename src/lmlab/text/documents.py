@@ -140,13 +140,17 @@ def split_text(text: str, rule: DocumentRule) -> list[str] | None:
 def deal(documents: DocumentList, shares: Sequence[Fraction], seed: int) -> list[DocumentList]:
     """Deal documents to training, validation and test by the hash of their content and the seed.
 
-    Equal documents lie in one part, and a document's part does not depend on the others.
+    Equal documents lie in one part, and a document's part does not depend on the others. The documents of a part stand in the
+    order of their hashes: a model of documents has no use for the order of a sorted list, and nothing else should have.
     """
+    if not any(shares[1:]):
+        return [documents, documents.take(np.zeros(0, dtype=np.int64)), documents.take(np.zeros(0, dtype=np.int64))]
     bounds = np.array([int(sum(shares[: i + 1]) * HASH_RANGE) for i in range(2)], dtype=np.uint64)
     digests = _digests(documents, (seed % HASH_RANGE).to_bytes(8, "little"))
     hash_D = np.fromiter(digests, dtype=np.uint64, count=len(documents))
     part_D = np.searchsorted(bounds, hash_D, side="right")
-    return [documents.take(np.flatnonzero(part_D == part)) for part in range(3)]
+    order = np.argsort(hash_D, kind="stable")
+    return [documents.take(order[part_D[order] == part]) for part in range(3)]
 
 
 def _digests(documents: DocumentList, salt: bytes) -> Iterator[int]:

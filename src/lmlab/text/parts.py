@@ -140,7 +140,8 @@ def read_documents(documents: Iterable[Document]) -> Iterator[tuple[int, bytes]]
             if file is None or document.path is not path:
                 if file is not None:
                     file.close()
-                path, file = document.path, open(document.path, "rb")  # noqa: SIM115 (closed below)
+                path = document.path
+                file = open(path, "rb", buffering=0)  # noqa: SIM115 (closed below; short reads need no buffer)
             for block in document._blocks_in(file):
                 yield index, block
     finally:
