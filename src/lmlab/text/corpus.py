@@ -59,7 +59,9 @@ class Corpus:
                 f" {self._origin['left_out']:,} bytes next to held-out blocks belong to no part."
             )
         if self.rule != NONE and self.divided_by == "documents":
-            return "Whole documents were held out, by the hash of their content, and stand in its order: equal ones lie in one part."
+            return (
+                "Whole documents were held out, in the order of the hash of their content; equal ones lie in one part."
+            )
         return DIVISIONS[self.divided_by]
 
     @property

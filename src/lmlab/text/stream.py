@@ -194,7 +194,7 @@ def _unended(text: str, tokenizer: Tokenizer) -> str:
         raise Mistake(
             f"a document ends with {text[-len(tokenizer.separator) :]!r}, and those that this tokenizer was made for with"
             f" {tokenizer.separator!r}; divide them alike",
-            code="tokenizer-of-other-documents",
+            code="document-ends-otherwise",
         )
     return text[: len(text) - len(tokenizer.separator)]
 
