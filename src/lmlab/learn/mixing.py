@@ -84,12 +84,13 @@ def mix(
             say(f"reading with {run.folder.name}")
             yield run.load(device)
 
-    heard = Heard.of(parts_in_turn(), list(windows.split(ROWS)))
+    heard = Heard.of(parts_in_turn(), list(windows.split(ROWS * max(1, length // windows.tokens_BT.shape[1]))))
     say("fitting the weights")
     fitted = fit_weights(heard)
     kept = [named[k] for k in fitted.kept]
     parts = [(run.record.model.name, run.load(device)) for run in kept]
     model = Mix.of(parts, fitted.gate, weighting=fitted.weighting, adapt=adapt)
+    model.end_id = first.tokenizer.end_id
     record = Record(
         task=NextToken.name,
         inputs=dataclasses.replace(first.record.inputs, parts=_ingredients(named, fitted)),
