@@ -41,7 +41,7 @@ from lmlab.sweeps.differences import Difference, differences
 from lmlab.sweeps.figure import draw
 from lmlab.sweeps.grid import TOKENIZER, Point, grid, specs_of
 from lmlab.sweeps.older_results import RESULT, read_older_result
-from lmlab.sweeps.table import Cell, Unit, collect, error_of, unit_of
+from lmlab.sweeps.table import UNIT, Cell, collect, error_of
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
@@ -78,9 +78,9 @@ class Sweep:
         return panel(f"A sweep of {self.model}", best, draw(self.cells))
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> str:
         """The unit of the means and the differences."""
-        return unit_of(self.cells)
+        return UNIT
 
     @property
     def tied(self) -> list[Cell]:
@@ -101,7 +101,7 @@ class Sweep:
         """Return the sweep as a dict for JSON."""
         return {
             "model": self.model,
-            "cells": [cell.to_json(self.unit) for cell in self.cells],
+            "cells": [cell.to_json() for cell in self.cells],
             "unit": self.unit,
             "best": None if self.best is None else self.best.settings,
             "tied": [cell.settings for cell in self.tied],
