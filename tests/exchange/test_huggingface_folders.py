@@ -191,5 +191,5 @@ def test_a_folder_is_no_beginning_of_a_training(lmlab: Lmlab, made: Any, text: P
 
 
 def test_without_a_text_there_is_nothing_to_measure(made: Any) -> None:
-    with mistake("folder-without-text", "name a text"):
+    with mistake("run-without-text", "name a text"):
         lab.evaluate(made("gpt2"))

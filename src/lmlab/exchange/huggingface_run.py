@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmlab.config import Mistake
 from lmlab.exchange.folder_config import Folder, describe
 from lmlab.exchange.folder_files import stored_tensors, weight_files
 from lmlab.exchange.folder_tokenizer import backend_of, id_of, tokenizer_of
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from lmlab.interface import LanguageModel
-    from lmlab.text.corpus import Corpus
     from lmlab.text.fingerprint import Fingerprint
 
 SYMBOLS = {"bos": "BOS", "eos": "EOS"}
@@ -91,14 +89,6 @@ class HuggingFaceRun(Run):
     def model_hash(self) -> None:
         """None: no hash is stored, so it is computed."""
         return None
-
-    @property
-    def corpus(self) -> Corpus:
-        """Raise a Mistake: the text that the model was trained on is not known."""
-        raise Mistake(
-            f"{self.folder} is a model that others trained on a text that is not known here; name a text",
-            code="folder-without-text",
-        )
 
     @property
     def learned_from(self) -> list[Fingerprint]:

@@ -198,6 +198,11 @@ class Run:
         """The corpus of the training, read again and checked against its recorded hashes."""
         from lmlab.text.corpus import Corpus
 
+        if not self.record.inputs.corpus["parts"]:
+            raise Mistake(
+                f"{self.folder} is a model that others trained on a text that is not known here; name a text",
+                code="run-without-text",
+            )
         return Corpus.from_spec(dict(self.record.inputs.corpus))
 
     @property
