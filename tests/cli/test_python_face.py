@@ -38,7 +38,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
     """--set is settings and --learn is learning in Python; what only concerns printing is not there."""
     several = {"vectors", "machine"}  # functions for one verb
     functions = {
-        "evaluate" if name == "eval" else name: importlib.import_module(f"lmlab.cli.commands.{name}").command
+        {"eval": "evaluate", "import": "import_run"}.get(name, name): importlib.import_module(f"lmlab.cli.commands.{name}").command
         for name in set(commands.names()) - several
     }
     # --resume and --from are functions of their own, resume and fine_tune; --config is recipe, which gives the arguments
