@@ -7,7 +7,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -144,10 +144,42 @@ def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
     """Build `config_class` from a mapping; an unknown key is a Mistake that names the nearest known one."""
     fields = {f.name for f in dataclasses.fields(config_class)}  # type: ignore[arg-type]
     hints = typing.get_type_hints(config_class)
-    for key in values:
+    named = _by_field(config_class, values, what)
+    for key in named:
         if key not in fields:
             raise Mistake(f"{what} has no setting {key!r}; {nearest(key, fields)}", code="setting-unknown")
-    return config_class(**{key: _plain(value, hints[key], key) for key, value in values.items()})
+    return config_class(**{key: _plain(value, hints[key], key) for key, value in named.items()})
+
+
+def _by_field(config_class: type, values: Mapping[str, Any], what: str = "the model") -> dict[str, Any]:
+    """The values by the names of their fields: a config class may give a setting a second name in `aliases`."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        field = field_named(config_class, name)
+        if field in found:
+            raise Mistake(
+                f"{what} is given {field} twice, once under another name; leave one of them out",
+                code="setting-under-two-names",
+            )
+        found[field] = value
+    return found
+
+
+def recorded(config: Any) -> dict[str, Any]:
+    """The settings of a config as records and hashes have them: without those of `omitted_at_default` at their default.
+
+    A setting that is added to a kind of model goes there, so that the models there are keep their hash.
+    """
+    omitted = _omitted_at_default(type(config))
+    left_out = {
+        f.name for f in dataclasses.fields(config) if f.name in omitted and getattr(config, f.name) == f.default
+    }
+    return {name: value for name, value in dataclasses.asdict(config).items() if name not in left_out}
+
+
+def _omitted_at_default(config_class: type) -> Collection[str]:
+    found: Collection[str] = getattr(config_class, "omitted_at_default", ())
+    return found
 
 
 def _plain(value: Any, hint: Any, key: str) -> Any:
@@ -178,12 +210,23 @@ def without_open(values: Mapping[str, Any], made: object) -> dict[str, Any]:
 
     A word alone does not tell: positions="none" asks for none.
     """
-    return {key: value for key, value in values.items() if getattr(made, key) is not None}
+    return {key: value for key, value in _by_field(type(made), values).items() if getattr(made, key) is not None}
 
 
 def settings_of(config_class: type, leave_out: Iterable[str] = ()) -> list[str]:
     """The names of its settings."""
     return [f.name for f in dataclasses.fields(config_class) if f.name not in leave_out]
+
+
+def resolved_settings_of(config_class: type) -> list[str]:
+    """The names of the settings that a resolved config never leaves open."""
+    return settings_of(config_class, leave_out=_omitted_at_default(config_class))
+
+
+def field_named(config_class: type, name: str) -> str:
+    """The field that a setting is, by its name or its second name (see `aliases` of a config class)."""
+    aliases: Mapping[str, str] = getattr(config_class, "aliases", {})
+    return aliases.get(name, name)
 
 
 def texts_of(given: object) -> list[str]:
@@ -215,7 +258,8 @@ def parse_settings(
 
     leave_out: fields that are no settings.
     """
-    hints = {name: hint for name, hint in typing.get_type_hints(config_class).items() if name not in leave_out}
+    all_hints, known = typing.get_type_hints(config_class), settings_of(config_class, leave_out)
+    hints = {name: all_hints[name] for name in known}
     values: dict[str, Any] = {}
     for assignment in named_once(assignments):
         key, equals, text = assignment.partition("=")
@@ -228,10 +272,11 @@ def parse_settings(
             raise Mistake(
                 f"setting {assignment!r} has no value; write auto to leave it open", code="setting-without-value"
             )
-        if key not in hints:
+        field = field_named(config_class, key)
+        if field not in hints:
             raise Mistake(f"{what} has no setting {key!r}; {nearest(key, hints)}", code="setting-unknown")
-        values[key] = _read(text.strip(), hints[key], key)
-    return values
+        values[key] = _read(text.strip(), hints[field], key)
+    return _by_field(config_class, values, what)
 
 
 def _read(text: str, hint: Any, key: str) -> Any:
@@ -283,6 +328,13 @@ def a_share(model: str, **settings: float | None) -> None:
     for name, value in settings.items():
         if value is not None and not 0 <= value < 1:
             raise Mistake(f"{model}: {name} is a share, from 0 to below 1; got {value:g}", code="setting-not-a-share")
+
+
+def above_zero(model: str, **settings: float | None) -> None:
+    """Mistake unless each setting is a number above 0 (or not chosen yet)."""
+    for name, value in settings.items():
+        if value is not None and not 0 < value < float("inf"):
+            raise Mistake(f"{model}: {name} must be a number above 0; got {value:g}", code="setting-not-above-zero")
 
 
 def misfit(wanted: Mapping[str, Sequence[int]], given: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ Shapes: B rows, T tokens, V vocabulary, K parts, S signs of all parts together, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lmlab.config import Mistake, make, one_of
+from lmlab.config import Mistake, make, one_of, recorded
 from lmlab.interface import ContextPolicy, LanguageModel, State
 from lmlab.models.registry import model_class
 
@@ -113,7 +113,7 @@ class Mix(nn.Module, LanguageModel):
         adapt: bool = False,
     ) -> Self:
         """The mix of these models, each with the name of its kind."""
-        made_of = [{"model": kind, "config": asdict(part.config)} for kind, part in parts]
+        made_of = [{"model": kind, "config": recorded(part.config)} for kind, part in parts]
         return cls(MixConfig(parts=made_of, weighting=weighting, adapt=adapt), [part for _, part in parts], gate)
 
     @property

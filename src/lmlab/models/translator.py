@@ -27,6 +27,7 @@ from lmlab.config import Mistake, a_share, at_least_one
 from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
 from lmlab.interface import ContextPolicy, LanguageModel, Learner, Loss, State
 from lmlab.layers.blocks import Block, CrossAttention, block_parts, cross_part
+from lmlab.layers.composition import Composition
 from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities, summed_nats
 from lmlab.layers.looking import Looks, Way
 from lmlab.layers.positions import sinusoidal_table
@@ -59,6 +60,11 @@ class TranslatorConfig:
         sizes = {"layers": self.layers, "width": self.width, "heads": self.heads}
         at_least_one("translator", languages=self.languages, context=self.context, **sizes)
         a_share("translator", dropout=self.dropout, smoothing=self.smoothing)
+        if self.width is not None and self.heads is not None and self.width % self.heads:
+            raise Mistake(
+                f"width {self.width} is not a multiple of heads {self.heads}; choose heads that divide it",
+                code="heads-do-not-divide-width",
+            )
 
 
 @dataclass(frozen=True)
@@ -120,16 +126,12 @@ class Translator(Learner):
         languages, layers, width, heads = config.languages, config.layers, config.width, config.heads
         if not (languages and layers and width and heads and config.context):
             raise AssertionError("resolve first")
-        if width % heads:
-            raise Mistake(
-                f"width {width} is not a multiple of heads {heads}; choose heads that divide it",
-                code="heads-do-not-divide-width",
-            )
+        made_of = Composition.of(width, layers, heads)
         self.languages, self.width, self.context, self.end_id = languages, width, config.context, vocab_size
         self.embedding = nn.Parameter(torch.randn(vocab_size + 1 + languages, width) * width**-0.5)
-        self.encoder = nn.ModuleList(Block(width, heads, layers, "relu2") for _ in range(layers))
+        self.encoder = nn.ModuleList(Block(made_of) for _ in range(layers))
         self.encoder_norm = nn.Parameter(torch.ones(width))
-        self.decoder = nn.ModuleList(Block(width, heads, layers, "relu2") for _ in range(layers))
+        self.decoder = nn.ModuleList(Block(made_of) for _ in range(layers))
         self.cross = nn.ModuleList(CrossAttention(width, heads, layers) for _ in range(layers))
         self.norm = nn.Parameter(torch.ones(width))
         self.register_buffer("position_CD", sinusoidal_table(self.context, width), persistent=False)
@@ -138,12 +140,13 @@ class Translator(Learner):
     def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:
         """A row of `shape` is a source with its translations into all K languages; where no source is said, of T tokens too."""
         c, length = config, shape.source or shape.tokens
+        made_of = Composition.of(c.width, c.layers, c.heads)
         source = Shape(shape.rows, length)
         targets = Shape(shape.rows * c.languages, shape.tokens)
         return [
             Part(EMBEDDING, (vocab_size + 1 + c.languages) * c.width),
-            *block_parts(c.width, c.layers, source, "encoder "),
-            *block_parts(c.width, c.layers, targets, "decoder "),
+            *block_parts(made_of, source, "encoder "),
+            *block_parts(made_of, targets, "decoder "),
             cross_part(c.width, c.layers, Shape(shape.rows, shape.tokens, source=length), c.languages),
             Part("norm", c.width, times=2),
             head_part(vocab_size + 1, c.width, targets, tied=True),

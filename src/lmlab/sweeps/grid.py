@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmlab.comparison.entry_records import EntrySpec
-from lmlab.config import Mistake, nearest, parse_settings, settings_of
+from lmlab.config import Mistake, field_named, nearest, parse_settings, settings_of
 from lmlab.learn.settings import CALLED_ELSEWHERE, LEARNING, OWN_OPTIONS, parse_learning
 from lmlab.models.registry import Way, file_name, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus
@@ -53,8 +53,8 @@ def _typed(model: str, key: str, value: str) -> Any:
     if key == TOKENIZER:
         return plain_spec(value)
     config = trainable_kind(model).load().Config
-    if key in settings_of(config):
-        return parse_settings(config, [f"{key}={value}"], model)[key]
+    if (field := field_named(config, key)) in settings_of(config):
+        return parse_settings(config, [f"{field}={value}"], model)[field]
     if key in OWN_OPTIONS:
         raise Mistake(
             "every cell has the same {budget}, and {seeds} says how many seeds; name another axis",
