@@ -79,8 +79,8 @@ def test_the_folder_measured_as_a_folder_has_the_bits_of_the_run(tmp_path: Path)
 def test_a_planted_mistake_is_seen_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = trained(tmp_path / "run")
 
-    def planted(model: GPT) -> Any:
-        written = as_their_network(model)
+    def planted(model: GPT, begin_id: int | None) -> Any:
+        written = as_their_network(model, begin_id)
         written.tensors["model.norm.bias"].zero_()
         return written
 

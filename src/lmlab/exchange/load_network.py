@@ -60,7 +60,7 @@ def config_object(folder: Folder) -> Any:
         with quiet():
             return CONFIG_MAPPING[kind].from_dict(folder.architecture)
     except Exception as error:  # the library raises whatever its own validation raises
-        raise _cannot_open(folder, error) from None
+        raise cannot_open(folder, error) from None
 
 
 def load_network(folder: Folder) -> Any:
@@ -77,7 +77,7 @@ def load_network(folder: Folder) -> Any:
             described = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
         wanted = sum(parameter.numel() for parameter in described.parameters())
     except Exception as error:
-        raise _cannot_open(folder, error) from None
+        raise cannot_open(folder, error) from None
     if wanted > folder.numbers:
         raise Mistake(
             f"{folder.path}: config.json describes {wanted:,} parameters, and the files hold {folder.numbers:,}; they are of"
@@ -89,10 +89,10 @@ def load_network(folder: Folder) -> Any:
     try:
         with quiet():
             network, found = type(described).from_pretrained(
-                None, config=config, state_dict=tensors, output_loading_info=True, **_in_float32()
+                None, config=config, state_dict=tensors, output_loading_info=True, **in_float32()
             )
     except Exception as error:
-        raise _cannot_open(folder, error) from None
+        raise cannot_open(folder, error) from None
     if lost := sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]])):
         more = f" and {len(lost) - LISTED} more" if len(lost) > LISTED else ""
         raise Mistake(
@@ -110,7 +110,8 @@ def load_network(folder: Folder) -> Any:
     return network
 
 
-def _in_float32() -> dict[str, Any]:
+def in_float32() -> dict[str, Any]:
+    """Return the argument of `from_pretrained` that asks for float32, by the version of the library."""
     import transformers
 
     return {"dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype": torch.float32}
@@ -150,6 +151,7 @@ def needed_bytes(folder: Folder, parameters: int, config: Any) -> int:
     return BYTES_PER_WEIGHT * (parameters + kept)
 
 
-def _cannot_open(folder: Folder, error: Exception) -> Mistake:
+def cannot_open(folder: Folder, error: Exception) -> Mistake:
+    """Return the mistake for a folder that the library refuses."""
     first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
     return Mistake(f"{folder.path} cannot be opened by transformers: {first}", code="folder-not-openable")

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from tokenizers import AddedToken, processors
+from tokenizers import AddedToken
 from tokenizers import Tokenizer as Backend
 
 from lmlab.config import Mistake, an
 from lmlab.disk.files import made_folder
+from lmlab.exchange.begin_token import begin_of, put_before
 from lmlab.exchange.folder_files import CONFIG, GENERATION, TOKENIZER, TOKENIZER_CONFIG, WEIGHTS
 from lmlab.exchange.load_network import require_transformers
 from lmlab.exchange.model_card import model_card
@@ -56,7 +57,7 @@ def write_folder(run: Run, out: Path) -> tuple[Path, str]:
             code="export-of-words",
         )
     _refuse_if_taken(out)
-    written = as_their_network(model)
+    written = as_their_network(model, begin_of(tokenizer.backend))
     made_folder(out.parent)
     beside = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     try:
@@ -88,18 +89,18 @@ def _write_json(path: Path, document: dict[str, Any]) -> None:
 def _write_tokenizer(tokenizer: Tokenizer, begin_id: int, context: int, folder: Path) -> None:
     """Write the tokenizer with a begin symbol that it puts before every text and never reads inside one."""
     backend = Backend.from_str(tokenizer.backend.to_str())
-    begin = BEGIN
-    while begin in backend.get_vocab():
-        begin += "_"
-    backend.add_special_tokens([AddedToken(begin, special=True, normalized=False)])
-    if (found := backend.token_to_id(begin)) != begin_id:
-        raise Mistake(
-            f"the tokenizer would call the begin symbol {found}, and the model {begin_id}; it has gaps between its ids",
-            code="export-tokenizer-gaps",
-        )
-    backend.post_processor = processors.TemplateProcessing(
-        single=f"{begin} $A", pair=f"{begin} $A $B", special_tokens=[(begin, begin_id)]
-    )
+    begin = backend.id_to_token(begin_id)
+    if begin is None:
+        begin = BEGIN
+        while begin in backend.get_vocab():
+            begin += "_"
+        backend.add_special_tokens([AddedToken(begin, special=True, normalized=False)])
+        if (found := backend.token_to_id(begin)) != begin_id:
+            raise Mistake(
+                f"the tokenizer would call the begin symbol {found}, and the model {begin_id}; it has gaps between its ids",
+                code="export-tokenizer-gaps",
+            )
+    put_before(backend, begin, begin_id)
     (folder / TOKENIZER).write_text(backend.to_str(pretty=True), encoding="utf-8")
     _write_json(
         folder / TOKENIZER_CONFIG,

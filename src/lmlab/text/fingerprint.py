@@ -115,6 +115,8 @@ class Fingerprint:
         """As a safetensors file."""
         samples = {name: getattr(self, name) for name in HASHES}
         about: dict[str, object] = {"window": PIECE, "set": WORDS, "sha256": self.sha256}
+        if not self.is_known:
+            about["is_known"] = False
         for name, sample in samples.items():
             about[name] = {"every": sample.every, "usual": sample.usual, "spread": sample.spread}
         return save({name: sample.hashes for name, sample in samples.items()}, {"about": json.dumps(about)})
@@ -130,7 +132,8 @@ class Fingerprint:
                     return cls(pieces=_read(about, hashes["shingles"]), words=Sample.empty())
                 if about["set"] == WORDS:
                     pieces, words = (_read(about[name], hashes[name]) for name in HASHES)
-                    return cls(pieces=pieces, words=words, sha256=str(about["sha256"]))
+                    known = about.get("is_known", True)
+                    return cls(pieces=pieces, words=words, sha256=str(about["sha256"]), is_known=known)
         except (SafetensorError, KeyError, TypeError, ValueError):
             pass
         raise Mistake(
