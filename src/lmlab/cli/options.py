@@ -20,7 +20,7 @@ import lmlab
 from lmlab.cli import completion
 from lmlab.config import Budget, Caution, Mistake, Note, checked_seed
 from lmlab.learn.run_advice import weights_warning
-from lmlab.learn.run_folder import required_record_file
+from lmlab.learn.run_folder import require_openable
 from lmlab.models.registry import Way, kind_of, language_model, trainable_kind
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def checked_run(folder: Path) -> Path:
     Raises:
         Mistake: the folder holds no run. This check precedes the import of torch, so it is fast.
     """
-    required_record_file(Path(folder))
+    require_openable(Path(folder))
     return folder
 
 

@@ -149,7 +149,9 @@ class Engine:
         for request in batch.rows:
             if request is not None:
                 request.chosen += 1
-                if request.chosen == request.options.max_tokens:  # others may have its row while its tokens are delivered
+                if (
+                    request.chosen == request.options.max_tokens
+                ):  # others may have its row while its tokens are delivered
                     self._finish(request)
         if not (ids_B.is_cuda and self.tokenizer.unknown_id is None):  # spellings are drawn between tokens
             self._chosen_B = ids_B
