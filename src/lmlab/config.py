@@ -7,11 +7,13 @@ import dataclasses
 import re
 import types
 import typing
+import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
+from lmlab import other_names
 from lmlab_derive.shared.mistakes import LISTED as LISTED
 from lmlab_derive.shared.mistakes import MOST_SEED as MOST_SEED
 from lmlab_derive.shared.mistakes import Mistake as Mistake
@@ -90,13 +92,18 @@ class Budget:
             )
 
     @classmethod
-    def parse(cls, text: str | Budget) -> Budget:
-        """Read "90s", "3m" or "3min", "1h", "500steps", "1e3steps", "2Mtokens" (k and M: thousand and million), "2epochs"."""
+    def parse(cls, text: str | float | Budget) -> Budget:
+        """Read a number of seconds, "90s", "3m" or "3min", "1h", "500steps", "1e3steps", "2Mtokens", "2epochs".
+
+        k and M are thousand and million.
+        """
         if isinstance(text, Budget):
             return text
+        if isinstance(text, Real) and not isinstance(text, bool):
+            return cls(seconds=float(text))
         if not isinstance(text, str):
             raise Mistake(
-                f"{{budget}} is text with a unit, such as '3m' or '500steps'; got {text!r}",
+                f"{{budget}} is a number of seconds or text with a unit, such as '3m' or '500steps'; got {text!r}",
                 code="budget-not-text",
                 budget=None,
             )
@@ -144,25 +151,10 @@ def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
     """Build `config_class` from a mapping; an unknown key is a Mistake that names the nearest known one."""
     fields = {f.name for f in dataclasses.fields(config_class)}  # type: ignore[arg-type]
     hints = typing.get_type_hints(config_class)
-    named = _by_field(config_class, values, what)
-    for key in named:
+    for key in values:
         if key not in fields:
-            raise Mistake(f"{what} has no setting {key!r}; {nearest(key, fields)}", code="setting-unknown")
-    return config_class(**{key: _plain(value, hints[key], key) for key, value in named.items()})
-
-
-def _by_field(config_class: type, values: Mapping[str, Any], what: str = "the model") -> dict[str, Any]:
-    """The values by the names of their fields: a config class may give a setting a second name in `aliases`."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        field = field_named(config_class, name)
-        if field in found:
-            raise Mistake(
-                f"{what} is given {field} twice, once under another name; leave one of them out",
-                code="setting-under-two-names",
-            )
-        found[field] = value
-    return found
+            raise unknown_setting(what, key, values[key], fields)
+    return config_class(**{key: _plain(value, hints[key], key) for key, value in values.items()})
 
 
 def recorded(config: Any) -> dict[str, Any]:
@@ -180,6 +172,31 @@ def recorded(config: Any) -> dict[str, Any]:
 def _omitted_at_default(config_class: type) -> Collection[str]:
     found: Collection[str] = getattr(config_class, "omitted_at_default", ())
     return found
+
+
+def with_our_names(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with our names for those that other tools name otherwise, each with a note; unknown names stay as they are."""
+    fields, found = settings_of(config_class), dict[str, Any]()
+    for key, value in values.items():
+        found[our_setting(key, fields, found) if isinstance(key, str) else key] = value
+    return found
+
+
+def our_setting(key: str, known: Iterable[str], given: Mapping[str, Any]) -> str:
+    """Our name for a setting, with a note where it was given by another tool's name; Mistake if it is among the given ones."""
+    ours = other_names.setting_name(key, list(known))
+    if ours in given:
+        raise Mistake(f"{ours} is set twice, once as {key}; leave one of them out", code="setting-twice")
+    if ours != key:
+        warnings.warn(f"{key} is called {ours} here", Note, stacklevel=2)
+    return ours
+
+
+def unknown_setting(what: str, key: str, value: object, known: Iterable[str]) -> Mistake:
+    """The Mistake that says where a name of another tool is set, or else the nearest known name."""
+    known = list(known)
+    where, settings = other_names.about_setting(key, value, known)
+    return Mistake(f"{what} has no setting {key!r}; {where or nearest(key, known)}", code="setting-unknown", **settings)
 
 
 def _plain(value: Any, hint: Any, key: str) -> Any:
@@ -210,7 +227,7 @@ def without_open(values: Mapping[str, Any], made: object) -> dict[str, Any]:
 
     A word alone does not tell: positions="none" asks for none.
     """
-    return {key: value for key, value in _by_field(type(made), values).items() if getattr(made, key) is not None}
+    return {key: value for key, value in values.items() if getattr(made, key) is not None}
 
 
 def settings_of(config_class: type, leave_out: Iterable[str] = ()) -> list[str]:
@@ -221,12 +238,6 @@ def settings_of(config_class: type, leave_out: Iterable[str] = ()) -> list[str]:
 def resolved_settings_of(config_class: type) -> list[str]:
     """The names of the settings that a resolved config never leaves open."""
     return settings_of(config_class, leave_out=_omitted_at_default(config_class))
-
-
-def field_named(config_class: type, name: str) -> str:
-    """The field that a setting is, by its name or its second name (see `aliases` of a config class)."""
-    aliases: Mapping[str, str] = getattr(config_class, "aliases", {})
-    return aliases.get(name, name)
 
 
 def texts_of(given: object) -> list[str]:
@@ -272,11 +283,11 @@ def parse_settings(
             raise Mistake(
                 f"setting {assignment!r} has no value; write auto to leave it open", code="setting-without-value"
             )
-        field = field_named(config_class, key)
-        if field not in hints:
-            raise Mistake(f"{what} has no setting {key!r}; {nearest(key, hints)}", code="setting-unknown")
-        values[key] = _read(text.strip(), hints[field], key)
-    return _by_field(config_class, values, what)
+        ours = our_setting(key, hints, values)
+        if ours not in hints:
+            raise unknown_setting(what, key, text.strip(), hints)
+        values[ours] = _read(text.strip(), hints[ours], ours)
+    return values
 
 
 def _read(text: str, hint: Any, key: str) -> Any:

@@ -44,9 +44,9 @@ def test_a_published_architecture_is_a_composition(name: str) -> None:
 
 
 COMPOSED: list[dict[str, Any]] = [
-    {"norm": "rms", "mlp": "swiglu", "kv_heads": 2},
+    {"norm": "rms", "activation": "swiglu", "kv_heads": 2},
     {"norm": "layer-bias", "biases": "all", "activation": "gelu-erf", "output_bias": True, "positions": "learned"},
-    {"mlp": "geglu", "window": 3, "head_width": 12, "kv_heads": 1, "rotary_share": 0.5, "tie": False},
+    {"activation": "geglu", "window": 3, "head_width": 12, "kv_heads": 1, "rotary_share": 0.5, "tie": False},
     {"biases": "qkv", "activation": "silu", "hidden": 20, "embedding_scale": 2.0, "rotary_base": 100.0},
 ]
 
@@ -159,7 +159,6 @@ def test_kernels_are_for_the_compositions_that_they_know(change: dict[str, Any],
         ({"norm_epsilon": 0.0}, "setting-not-above-zero"),
         ({"norm": "batch"}, "setting-not-among-choices"),
         ({"kv_heads": 0}, "setting-below-one"),
-        ({"mlp": "swiglu", "activation": "gelu"}, "setting-under-two-names"),
     ],
     ids=str,
 )

@@ -139,7 +139,7 @@ def _save(
         training_flops=None if per_thing is None else per_thing * p.tokens,
         hardware=str(hardware),
         message=outcome.message,
-        undertrained=_undertrained(run, task, config) if outcome.status == "finished" else None,
+        undertrained=_undertrained(run, task) if outcome.status == "finished" else None,
         calibrated=outcome.calibrated,
     )
     finish_run(run, model, recorded(model.config), result)
@@ -158,7 +158,7 @@ def _save(
     write_atomically(run.folder / "page.html", run_page(run, figure).encode())
 
 
-def _undertrained(run: Run, task: Task, config: TrainConfig) -> Undertrained | None:
+def _undertrained(run: Run, task: Task) -> Undertrained | None:
     if task.enough_steps is not None and run.metrics[-1]["step"] >= task.enough_steps:
         return None
-    return undertrained(run.metrics, task.unit, config.budget, run.record.training.earlier)
+    return undertrained(run.metrics, task.unit, run.record.training.earlier)

@@ -39,7 +39,6 @@ class GPTConfig:
     `activation`, a block is the lab's own.
     """
 
-    aliases: ClassVar[dict[str, str]] = {"mlp": "activation"}
     omitted_at_default: ClassVar[tuple[str, ...]] = (
         *("norm", "norm_epsilon", "biases", "kv_heads", "head_width", "hidden", "window"),
         *("rotary_base", "rotary_share", "embedding_scale", "output_bias"),

@@ -10,6 +10,7 @@ history and costs more.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,14 +27,12 @@ from lmlab.layers import fast
 from lmlab.layers.blocks import Block, bias_of
 from lmlab.layers.composition import has_kernels, norm
 from lmlab.layers.fast.one_row import BlockWeights, Weights
-from lmlab.layers.fast.one_row_in_c import one_row
 from lmlab.layers.heads import Head, log_probabilities, summed_nats
 from lmlab.layers.looking import Looks, Unfolded
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
 from lmlab.models._gpt_config import BATCH_TOKENS, GPTConfig, composition, gpt_parts, refuse_uneven_heads, resolve_gpt
-from lmlab.models._gpt_desks import lent_desk
-from lmlab.models._gpt_rows import GPTRows
-from lmlab.models._gpt_state import GPTState
+from lmlab.models._gpt_decoder import GPTDecoder
+from lmlab.models._gpt_state import GPTMemory, GPTRows, GPTState
 from lmlab.models.families.softmax import SoftmaxModel
 
 if TYPE_CHECKING:
@@ -59,6 +58,7 @@ class GPT(SoftmaxModel):
     name = "gpt"
     Config = GPTConfig
     context: int
+    _decoder: GPTDecoder | None = None  # of the engine that this model was made for; else every text has its own
     cos_CD: Tensor  # of rotary positions
     sin_CD: Tensor
     default_learning_rate: ClassVar[float] = 0.0015
@@ -66,7 +66,7 @@ class GPT(SoftmaxModel):
     logits_follow: ClassVar[tuple[str, ...]] = ("norm",)
     letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "heads": "H", "context": "C", "stride": "s"}
     letters |= {"kv_heads": "K", "head_width": "E", "hidden": "F", "window": "w"}
-    writing_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32, torch.bfloat16)
+    decoding_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32, torch.bfloat16)
 
     def __init__(self, config: GPTConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
@@ -208,6 +208,12 @@ class GPT(SoftmaxModel):
         """The first token of every window of a text."""
         return range(0, max(length - self.context + self.stride, 1), self.stride)
 
+    def for_decoding(self, dtype: torch.dtype) -> GPT:
+        """Return a view of this model with a decoder of its own: kept caches, and weights rounded to `dtype`."""
+        view = copy.copy(self)
+        view._decoder = GPTDecoder(self._weights, dtype, self.has_kernels)
+        return view
+
     def begin(self, rows: int) -> tuple[Tensor, GPTState]:
         """Distribution of the first token of a text."""
         return self.begin_with(torch.empty(rows, 0, dtype=torch.long))
@@ -215,7 +221,8 @@ class GPT(SoftmaxModel):
     def begin_with(self, tokens_BT: Tensor) -> tuple[Tensor, GPTState]:
         """With the begin symbol before it: one pass through the layers, not two."""
         empty_L2BHCD = self._empty_caches(len(tokens_BT))
-        return self._read(self._in_window(GPTState(empty_L2BHCD, tokens_BT.to(empty_L2BHCD.device), 0)))
+        decoder = self._decoder or GPTDecoder(self._weights, torch.float32, self.has_kernels)
+        return self._read(self._in_window(GPTState(empty_L2BHCD, tokens_BT.to(empty_L2BHCD.device), 0, decoder)))
 
     def _empty_caches(self, rows: int) -> Tensor:
         """Never filled with zeros: the memory of positions that are not reached is not touched."""
@@ -225,54 +232,46 @@ class GPT(SoftmaxModel):
 
     def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
         """Distribution after these tokens. Windows that are over before the last token are never computed."""
+        assert isinstance(state, GPTMemory)
         state.spend()
-        if isinstance(state, GPTState) and state.one_row is not None and self._is_one_more(tokens_BT, state):
+        if isinstance(state, GPTState) and self._is_one_more(tokens_BT, state):
             return state.one_more(int(tokens_BT))
         several = tokens_BT.shape[1] > 1
         if isinstance(state, GPTRows) and several and state.even:
-            state = GPTState(*state.plain())
-        elif isinstance(state, GPTRows) or (not several and self._by_rows()):
-            rows = self._rows(state)
+            state = state.plain()
+        elif isinstance(state, GPTRows) or (not several and self._by_rows(state.decoder)):
+            rows = state if isinstance(state, GPTRows) else self._rows(state)
             for token_B in tokens_BT.unbind(1):
                 logp_BV, rows = self._advance_rows(token_B, rows)
             return logp_BV, rows
         assert isinstance(state, GPTState)
         window_BT = torch.cat([state.window_BT, tokens_BT], dim=1)
-        return self._read(self._in_window(GPTState(state.kv_L2BHCD, window_BT, state.filled, state.one_row)))
+        return self._read(self._in_window(GPTState(state.kv_L2BHCD, window_BT, state.filled, state.decoder)))
 
     def _is_one_more(self, tokens_BT: Tensor, state: GPTState) -> bool:
-        """One more token of one text, for which the window has place."""
-        return fast.enabled and tokens_BT.numel() == 1 and state.filled < self.context
+        """One more token of one text on a CPU, for which the window has room."""
+        on_cpu = self.embedding.device.type == "cpu" and self.embedding.dtype == torch.float32
+        one = fast.enabled and self.has_kernels and on_cpu and tokens_BT.numel() == 1 and not self._by_rows(state.decoder)
+        return one and 0 < state.filled < self.context
 
     def _in_window(self, state: GPTState) -> GPTState:
         """What the last window has of these tokens; nothing of it is filled if it is not the one that was begun."""
         window_BT, filled = state.window_BT, state.filled
         while window_BT.shape[1] >= self.context:
             window_BT, filled = window_BT[:, self.stride :], 0
-        return GPTState(state.kv_L2BHCD, window_BT, filled, state.one_row)
+        return GPTState(state.kv_L2BHCD, window_BT, filled, state.decoder)
 
-    def replace(self, state: State, rows_N: Tensor, newcomers: State) -> GPTRows | None:
-        """Rows may have read differently many tokens."""
-        if self.context == 1 or not self.has_kernels:
-            return None
-        state.spend()
-        newcomers.spend()
-        rows = self._rows(state)
-        rows = GPTRows(rows.desk, rows.lease, rows.lengths_B.copy())
-        rows.put(rows_N, self._rows(newcomers))
-        return rows
-
-    def _by_rows(self) -> bool:
+    def _by_rows(self, decoder: GPTDecoder) -> bool:
         """Whether single tokens are read by the step of fixed shape, which a GPU replays: where a window has place for one."""
-        wanted = self.embedding.is_cuda or self.writing_dtype != torch.float32
+        wanted = self.embedding.is_cuda or decoder.dtype != torch.float32
         return fast.enabled and self.has_kernels and self.context > 1 and wanted
 
-    def _rows(self, state: State) -> GPTRows:
-        if isinstance(state, GPTRows):
-            return state
-        assert isinstance(state, GPTState)
-        desk, lease = lent_desk(self, self._weights(), len(state.window_BT), self.writing_dtype)
-        return GPTRows.entered(desk, lease, state.kv_L2BHCD, state.window_BT)
+    def _rows(self, state: GPTMemory) -> GPTRows:
+        """The rows of a state in a cache of fixed shape."""
+        cache, lease = state.decoder.acquire_cache(state.rows)
+        rows = GPTRows(cache, lease, np.zeros(state.rows, dtype=np.int64), state.decoder)
+        rows.put(torch.arange(state.rows, device=rows.device), state)
+        return rows
 
     def _advance_rows(self, token_B: Tensor, rows: GPTRows) -> tuple[Tensor, GPTRows]:
         """One more token in each row; rows whose window is over begin the next one."""
@@ -280,11 +279,11 @@ class GPT(SoftmaxModel):
         if not len(over):
             return rows.step(token_B)
         over_N = torch.from_numpy(over).to(token_B.device)
-        tokens_NT = torch.cat([rows.desk.tokens_BC[over_N, : self.context - 1], token_B[over_N, None]], dim=1)
+        tokens_NT = torch.cat([rows.cache.tokens_BC[over_N, : self.context - 1], token_B[over_N, None]], dim=1)
         empty_L2NHCD = self._empty_caches(len(over))
-        logp_NV, begun = self._read(GPTState(empty_L2NHCD, tokens_NT[:, self.stride :], 0))
+        logp_NV, begun = self._read(GPTState(empty_L2NHCD, tokens_NT[:, self.stride :], 0, rows.decoder))
         logp_BV, rows = rows.step(token_B)  # what it makes of the rows that are over is replaced
-        rows.put(over_N, self._rows(begun))
+        rows.put(over_N, begun)
         return logp_BV.index_copy(0, over_N, logp_NV), rows
 
     @torch.no_grad()
@@ -294,13 +293,12 @@ class GPT(SoftmaxModel):
             inputs_BT = state.window_BT[:, state.filled - 1 :]
         else:
             inputs_BT = F.pad(state.window_BT, (1, 0), value=self.begin_id)
-        after = GPTState(state.kv_L2BHCD, state.window_BT, state.filled + inputs_BT.shape[1], state.one_row)
+        after = GPTState(state.kv_L2BHCD, state.window_BT, state.filled + inputs_BT.shape[1], state.decoder)
         plain = self.embedding.dtype != torch.float32 or not self.has_kernels
         if fast.enabled and not plain and inputs_BT.numel() == 1 and inputs_BT.device.type == "cpu":
-            after.one_row = state.one_row or one_row(self._weights())
-            return after.one_row.log_probabilities(int(inputs_BT), state.filled, state.kv_L2BHCD), after
+            return state.decoder.read_one(int(inputs_BT), state.filled, state.kv_L2BHCD), after
         x_BTD, rotation = self._embed(inputs_BT, state.filled)
-        dtype = self.writing_dtype if x_BTD.is_cuda else x_BTD.dtype  # a CPU may have no fast products in bf16
+        dtype = state.decoder.dtype if x_BTD.is_cuda else x_BTD.dtype  # a CPU may have no fast products in bf16
         for block, kv_2BHCD in zip(self._stack(), state.kv_L2BHCD, strict=True):
             x_BTD = block.step(x_BTD, rotation, kv_2BHCD, state.filled, dtype)
         return log_probabilities(self._normed(x_BTD[:, -1]), self.output_weight(), self.output_bias), after

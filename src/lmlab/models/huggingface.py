@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 from lmlab.config import Mistake, at_least_one
 from lmlab.interface import ContextPolicy, LanguageModel, State
-from lmlab.layers.heads import SIGNS, signs_of
+from lmlab.layers.heads import FEATURES, confidence_of
 from lmlab.models._huggingface_state import WindowState, copied
 
 CHUNK_INPUTS = 2048  # inputs read at once; a longer window goes through the key-value cache
@@ -53,7 +53,7 @@ class HuggingFace(nn.Module, LanguageModel):
 
     name: ClassVar[str] = "huggingface"
     Config: ClassVar[type] = HuggingFaceConfig
-    signs: ClassVar[int] = SIGNS
+    confidence_features: ClassVar[int] = FEATURES
 
     def __init__(self, config: HuggingFaceConfig, network: Any) -> None:
         """Wrap a network that holds its weights already.
@@ -92,14 +92,14 @@ class HuggingFace(nn.Module, LanguageModel):
         """Nats of each token given the window before it, B×T."""
         return self._read(tokens_BT, 1)[..., 0]
 
-    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
+    def score_with_confidence(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
         """The nats, and the entropy and highest log-probability before each token."""
-        found_BTF = self._read(tokens_BT, 1 + SIGNS)
+        found_BTF = self._read(tokens_BT, 1 + FEATURES)
         return found_BTF[..., 0], found_BTF[..., 1:]
 
-    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
+    def confidence_after(self, logp_BV: Tensor, state: State) -> Tensor:
         """Return the entropy and the highest log-probability."""
-        return signs_of(logp_BV)
+        return confidence_of(logp_BV)
 
     @torch.no_grad()
     def _read(self, tokens_BT: Tensor, numbers: int) -> Tensor:
@@ -254,7 +254,7 @@ def _tied_names(network: Any) -> set[str]:
 def _numbers(logp_XTV: Tensor, tokens_XT: Tensor, numbers: int) -> Tensor:
     """Return the nats of these tokens and, with `numbers` 3, the confidence features, X×T×F."""
     nats_XT1 = -logp_XTV.gather(2, tokens_XT[..., None])
-    return nats_XT1 if numbers == 1 else torch.cat([nats_XT1, signs_of(logp_XTV)], dim=-1)
+    return nats_XT1 if numbers == 1 else torch.cat([nats_XT1, confidence_of(logp_XTV)], dim=-1)
 
 
 @contextmanager

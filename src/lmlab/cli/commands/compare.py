@@ -81,11 +81,15 @@ def command(
         list[Path],
         typer.Option("--logs", help="Instead of a text: samples_….jsonl files of lm-eval, of two models or more."),
     ] = [],  # noqa: B006
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print every remark, not the most important ones alone.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Compare every kind of language model on one text: a ranked table and an HTML report.
 
-    A model that fails is shown with the reason beside the others; the exit code is 1 only if all of them do.
+    A model that fails, or whose score fails a check, is shown below the ranking with the reason. The exit code is 1 if a score
+    fails a check, or if all models fail.
 
     Example: lmlab compare mytext.txt --budget 5m
     """
@@ -107,7 +111,7 @@ def command(
             f"{{models}} names no model; there are: {', '.join(registry.ladder())}", code="no-models", models=None
         )
     for name in chosen or ():
-        options.check_model_name(name)
+        options.check_language_model(name)
     options.check_text(named)
     parts = options.parse_split(split, valid, test)
     from lmlab.cli.show.comparison import LiveTable, print_comparison
@@ -142,7 +146,7 @@ def command(
         details = comparison.report.with_name("comparison.json")
         options.print_json(document | {"report": str(comparison.report), "details": str(details)})
     else:
-        print_comparison(comparison.findings)
+        print_comparison(comparison.findings, verbose=verbose)
         print(f"Report: {comparison.report.resolve()}")
     if all(entry.status == "failed" for entry in comparison.entries):
         print("lmlab: every model failed; the report says how", file=sys.stderr)
@@ -150,6 +154,9 @@ def command(
     if comparison.stopped:
         print(f"lmlab: stopped; {kept_in(comparison.report.parent)}", file=sys.stderr)
         raise typer.Exit(exit_code())
+    if comparison.failed_checks:
+        print(f"lmlab: a check failed, so not ranked: {', '.join(comparison.failed_checks)}", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 def _compare_logs(logs: Sequence[Path], others: Mapping[str, object], json: bool) -> None:
