@@ -112,6 +112,11 @@ def test_what_a_state_says_is_what_score_says_across_windows(made: Any) -> None:
         if t % 7 == 3:  # copies go on as the rows they were copied from
             state = state.select(torch.tensor([0, 1, 2]))
         logp_BV, state = model.advance(tokens_BT[:, t : t + 1], state)
+    halves = [model.begin_with(tokens_BT[rows, :60])[1] for rows in (slice(0, 1), slice(1, 3))]
+    together = type(halves[0]).concat(halves)
+    assert together is not None
+    after_BV, _ = model.advance(tokens_BT[:, 60:61], together)
+    assert torch.allclose(after_BV, model.begin_with(tokens_BT)[0], atol=1e-4)
     chunked_BV, _ = model.advance(tokens_BT[:, 5:60], model.begin_with(tokens_BT[:, :5])[1])
     assert torch.allclose(chunked_BV, logp_BV, atol=1e-4)
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lmlab.interface import State
+from lmlab.interface.state import spend
 
 
 class WindowState(State):
@@ -28,12 +29,20 @@ class WindowState(State):
         return WindowState(cache, self.window_BT[rows_B], self.filled if cache is not None else 0)
 
     @classmethod
-    def concat(cls, states: Sequence[WindowState]) -> WindowState:
-        """Return one state with the rows of all these states, which must have read the same number of tokens.
+    def concat(cls, states: Sequence[WindowState]) -> WindowState | None:
+        """Return one state with the rows of all states. Spends them.
 
-        The cache is rebuilt when the state is advanced. The states stay unspent.
+        Returns:
+            None if they have read different numbers of tokens, or their caches cannot be joined.
         """
-        return cls(None, torch.cat([state.window_BT for state in states]), 0)
+        if len({(state.window_BT.shape[1], state.filled) for state in states}) > 1:
+            return None
+        cache = joined([state.cache for state in states])
+        if cache is None and states[0].cache is not None:
+            return None
+        spend(states)
+        window_BT = torch.cat([state.window_BT for state in states])
+        return WindowState(cache, window_BT, states[0].filled)
 
 
 def copied(cache: Any, rows_B: Tensor) -> Any:
@@ -44,3 +53,18 @@ def copied(cache: Any, rows_B: Tensor) -> Any:
     except (AttributeError, NotImplementedError, TypeError):
         return None
     return copy_of_cache
+
+
+def joined(caches: Sequence[Any]) -> Any:
+    """Return one cache with the rows of all these; None if their class keeps something else than keys and values."""
+    layers = [getattr(cache, "layers", None) for cache in caches]
+    if not all(layers):
+        return None
+    whole = copy.deepcopy(caches[0])
+    for number, layer in enumerate(whole.layers):
+        for name in ("keys", "values"):
+            parts = [getattr(of_cache[number], name, None) for of_cache in layers]  # type: ignore[index]
+            if not all(isinstance(part, Tensor) and part.shape[1:] == parts[0].shape[1:] for part in parts):  # type: ignore[union-attr]
+                return None
+            setattr(layer, name, torch.cat(parts))  # type: ignore[arg-type]
+    return whole

@@ -78,13 +78,13 @@ def command(
         ),
     ] = "here",
     device: options.Device = "auto",
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Print every remark, not the most important ones alone.")
-    ] = False,
     logs: Annotated[
         list[Path],
         typer.Option("--logs", help="Instead of a text: samples_….jsonl files of lm-eval, of two models or more."),
     ] = [],  # noqa: B006
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print every remark, not the most important ones alone.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Compare every kind of language model on one text: a ranked table and an HTML report.
