@@ -12,7 +12,7 @@ import torch
 from test_generate import TEXT, Pair, gpt, ngram
 
 from lmlab.config import Mistake
-from lmlab.engine import Engine, Generated, Request
+from lmlab.engine import Engine, Generated, Options, Request, Stream, generate
 from lmlab.interface import ContextPolicy, LanguageModel, State
 from lmlab.models.registry import model_class
 from lmlab.models.translator import Translator, TranslatorConfig
@@ -287,3 +287,19 @@ def test_a_request_that_cannot_be_is_refused_in_one_line(settings: dict[str, Any
     with pytest.raises(Mistake, match=words):
         engine.submit(Request(**settings))
     assert not engine.busy
+
+
+def test_a_request_is_submitted_once() -> None:
+    engine, request = Engine(*ngram("char")), Request("a", max_tokens=1)
+    engine.run([request])
+    with pytest.raises(ValueError, match="submitted already"):
+        engine.submit(request)
+
+
+def test_a_stream_that_is_left_leaves_nothing_in_the_next_one() -> None:
+    pair, options = gpt("char"), Options(max_tokens=30, seed=3)
+    engine = Engine(*pair, max_rows=1)
+    left = Stream(engine, "the cat", options)
+    next(left)
+    left.close()
+    assert "".join(Stream(engine, "an owl", options)) == generate(*pair, "an owl", max_tokens=30, seed=3)[0].text

@@ -92,12 +92,9 @@ class Engine:
         Raises:
             Mistake: the prompt cannot be encoded, or its ids are not of this vocabulary.
         """
-        encoded = encoded_prompt(self.tokenizer, request.prompt, self.model.vocab_size)
-        request.prompt_ids = encoded.ids
-        end_id = self.model.end_id
-        request.continuation = Continuation.after(
-            self.tokenizer, encoded.ids, encoded.spellings, request.options.stop, end_id
-        )
+        ids, spellings = encoded_prompt(self.tokenizer, request.prompt, self.model.vocab_size)
+        stop, end_id = request.options.stop, self.model.end_id
+        request.take(ids, Continuation.after(self.tokenizer, ids, spellings, stop, end_id))
         self._submitted.append(request)
         self._arrived.set()
         return request
