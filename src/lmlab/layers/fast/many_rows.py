@@ -127,9 +127,8 @@ class ManyRows(RowCache):
         self.token_B[:rows] = token_B
         self._taken += 1
         if not self.on_gpu or self._taken <= self.warm_steps:
-            size = (
-                (self.capacity, self.context) if self.on_gpu else (rows, longest)
-            )  # a CPU computes no more than it must
+            # A CPU computes no more than it must.
+            size = (self.capacity, self.context) if self.on_gpu else (rows, longest)
             return self._logp(self._logits(*size)[:rows])
         if self._graph is None:
             self._graph, self._logits_BV = self._record()
