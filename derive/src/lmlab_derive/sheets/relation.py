@@ -72,7 +72,9 @@ class Tally:
     excused: bool = False  # one side has no value where a root is 0, and that was not held against the claim
     divided: bool = False  # at sizes of 1, one side has no value where something that is divided by is 0
     attempts: int = 0  # points where a strict bound seemed to be attained
-    false_alarms: int = 0  # points where doubles saw a difference between sides that are next to nothing, and were wrong
+    false_alarms: int = (
+        0  # points where doubles saw a difference between sides that are next to nothing, and were wrong
+    )
     unsure: int = 0  # points out of the ordinary where doubles could not tell, and the referee was asked
     cut_short: bool = False  # the time of the claim ran out before everything was tried
 
