@@ -32,6 +32,10 @@ from lmlab.tasks.classification.data import Encoded, as_read
 from lmlab.text.labelled import Labelled, read_labelled
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
+MOST_EPOCHS, SHORT_STEPS = (
+    5,
+    600,
+)  # a table whose epochs are short is learned for so many of them, in so many steps at most
 LEAST_STEPS = 300  # of a small table, whose epochs are over before anything is learned; validation ends it
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 FEW_STEPS = 1000  # below which the usual learning rate may get nowhere in that time
@@ -95,7 +99,8 @@ class Labelling(Task):
     @property
     def enough_steps(self) -> int:
         """Of a few epochs, or, where these are over in a moment, as many as it takes to get anywhere."""
-        return max(self.epochs * self.steps_per_epoch, LEAST_STEPS)
+        short = min(MOST_EPOCHS * self.steps_per_epoch, SHORT_STEPS)
+        return max(self.epochs * self.steps_per_epoch, short, LEAST_STEPS)
 
     @property
     def worst_nats(self) -> float:
@@ -122,7 +127,9 @@ def prepare(request: TrainingRequest) -> PreparedLearner:
     table = _read(request)
     source = request.begin or request.resumed
     texts = {name: as_read(part.texts, cls.by_words) for name, part in table.parts.items() if name != "test"}
-    tokenizer = _tokenizer(cls, spec, texts["train"], table.parts["train"].bytes) if source is None else source.tokenizer
+    tokenizer = (
+        _tokenizer(cls, spec, texts["train"], table.parts["train"].bytes) if source is None else source.tokenizer
+    )
     if request.resumed is None:
         config = _resolved(cls, config, table, tokenizer, request.budget)
     if not getattr(config, "symbols", True):
