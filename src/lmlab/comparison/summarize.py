@@ -89,7 +89,8 @@ def summarize(
 
 
 def _part(part: Part) -> TextPart:
-    documents = len({document.path for document in part.documents})  # one document may have several blocks
+    is_blocks = not any(document.separator_bytes for document in part.documents)  # one document may have several
+    documents = len({document.path for document in part.documents}) if is_blocks else len(part.documents)
     return TextPart(bytes=part.bytes, sha256=part.sha256, documents=documents)
 
 
@@ -128,6 +129,7 @@ def _entry(entry: ComparedEntry) -> Entry:
         peak_memory_bytes=entry.peak_memory_bytes,
         reused=entry.reused,
         message=entry.message,
+        valid_bits_per_byte=entry.valid_bits_per_byte,
     )
     if entry.run is None or entry.result is None:
         return found
@@ -149,7 +151,7 @@ def _entry(entry: ComparedEntry) -> Entry:
             planned_tokens=planned,
             seconds=seconds,
             steps=steps or None,
-            wanted=None if (short := entry.run.record.result.undertrained) is None else short.wanted,
+            still_falling=None if (short := entry.run.record.result.undertrained) is None else short.fell,
             untold=short is None and _untold(entry.run),
             calibrated=entry.run.record.result.calibrated,
             diverged=sum(run.status == "diverged" for run in entry.runs),

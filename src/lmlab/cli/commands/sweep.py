@@ -49,6 +49,7 @@ def command(
     ] = None,
     split: options.Split = options.DEFAULT_SPLIT,
     split_by: options.SplitBy = "auto",
+    documents: options.Documents = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006
@@ -71,7 +72,7 @@ def command(
     Example: lmlab sweep gpt mytext.txt --over layers=2,4 --over learning_rate=0.001,0.003 --seeds 4
     """
     keep_memory()
-    options.check_model_name(model)
+    options.check_language_model(model)
     options.check_text(text, model)
     shares = options.parse_split(split, valid, test)
     from lmlab.cli.show.sweep import print_sweep
@@ -86,6 +87,7 @@ def command(
         tokenizer=tokenizer,
         split=shares,
         split_by=split_by,
+        documents=documents,
         valid=valid,
         test=test,
         settings=parse_settings(registry.model_class(model).Config, settings, model),
