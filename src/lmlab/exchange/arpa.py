@@ -38,7 +38,8 @@ def arpa_words(model: NGram, vocabulary: Vocabulary) -> list[str]:
     The unknown symbol is `<unk>`. The end of a document is `</s>`, if the model predicts it; else the line break, where it
     is the one token that ends a sentence (restart="line"). So a line can be scored with its begin and end. Any other
     token is its piece, or if that cannot be a word, an escaped form of it: `\x20` or `\u2028` for white space and what
-    cannot be printed, `\e` for the empty piece, `\<s>` for a piece that reads like a symbol; and `word\#7` for token 7 if another token has its word.
+    cannot be printed, `\e` for the empty piece, `\<s>` for a piece that reads like a symbol; and `word\#7` for token 7 if
+    another token has its word.
     """
     symbols = {}
     if vocabulary.unknown_id is not None:
