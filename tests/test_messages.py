@@ -58,9 +58,9 @@ SENTENCES = {  # by command: the code of the mistake, and what is printed
         "run-folder-not-empty",
         "run is not empty; name a new folder for the run, or go on with the one in it: --resume --out run",
     ),
-    "train ngram small.txt --budget 3m": (
+    "train ngram small.txt --learn rows=3": (
         "option-of-a-counting-model",
-        "ngram counts, and learns nothing: leave --budget out",
+        "ngram counts, and learns nothing: leave --learn out",
     ),
     "train gpt small.txt --budget soon": (
         "budget-not-understood",
@@ -156,8 +156,9 @@ SENTENCES = {  # by command: the code of the mistake, and what is printed
         "full is not a run: it has no run.json",
     ),
     "eval foreign": (
-        "folder-of-huggingface",
-        "foreign is a Hugging Face folder (gpt2), not a run of lmlab; for its parameters type: lmlab count foreign/config.json",
+        "folder-without-weights",
+        "foreign is a Hugging Face folder without model.safetensors; for the parameters of its config.json type: lmlab count"
+        " foreign/config.json",
     ),
     "eval run --part tests": (
         "part-unknown",

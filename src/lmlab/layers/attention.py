@@ -2,8 +2,7 @@
 
 PyTorch's fused kernel serves most. Training on a CPU, though, takes it longer than a kernel in C wherever the two were raced
 (`layers/fast/attention_in_c.py`, `RACE`); where there is no compiler, in bf16, matrix products on units made for them are still
-several times faster (`layers/fast/attention.py`); and on a Hopper what is compiled is learned from by kernels that need fewer
-passes over memory (`layers/fast/causal_attention.py`).
+several times faster (`layers/fast/attention.py`).
 
 Shapes: B rows, T positions (S when they are keys), H heads, D width of a head, I of the stream, O outputs. Queries, keys and
 values come packed, as one matrix product makes them: qkv_BT3HD.
@@ -20,10 +19,9 @@ from torch.nn import functional as F
 
 from lmlab.hardware.races import Race, Work
 from lmlab.layers import fast
-from lmlab.layers.fast import few_rows
+from lmlab.layers.composition import visible
 from lmlab.layers.fast.attention import attention_by_products
 from lmlab.layers.fast.attention_in_c import SOURCE, attention_in_c, fits
-from lmlab.layers.fast.causal_attention import attended, attended_stream, can_attend
 from lmlab.layers.fast.rotation import can_turn, joined, turned_heads
 from lmlab.layers.fast.triton_here import HAS_TRITON
 from lmlab.layers.positions import Rotation, rotary_tables
@@ -32,15 +30,13 @@ from lmlab.layers.positions import Rotation, rotary_tables
 def projected_self_attention(x_BTI: Tensor, weight_OI: Tensor, heads: int, rotation: Rotation | None) -> Tensor:
     """`causal_self_attention` of the queries, keys and values that the weights, in the precision of x, make of x."""
     if rotation is not None and can_turn(x_BTI, weight_OI, heads):
-        if can_attend(x_BTI, x_BTI.shape[1], len(weight_OI) // 3 // heads):
-            return attended_stream(x_BTI, weight_OI, rotation, heads)
         return _to_itself_and_before(*turned_heads(x_BTI, weight_OI, rotation, heads))
     return causal_self_attention(packed(x_BTI, weight_OI, heads), rotation)
 
 
 def packed(x_BTI: Tensor, weight_OI: Tensor, heads: int) -> Tensor:
     """Queries, keys and values by one matrix product, B×T×3×H×D."""
-    return few_rows.linear(x_BTI, weight_OI).view(*x_BTI.shape[:2], 3, heads, len(weight_OI) // 3 // heads)
+    return F.linear(x_BTI, weight_OI).view(*x_BTI.shape[:2], 3, heads, len(weight_OI) // 3 // heads)
 
 
 def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tensor:
@@ -49,8 +45,6 @@ def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tenso
         return attention_in_c(qkv_BT3HD, rotation)
     if _by_products(qkv_BT3HD):
         return attention_by_products(qkv_BT3HD, rotation)
-    if rotation is not None and _compiled_for(qkv_BT3HD):
-        return attended(qkv_BT3HD, turned(qkv_BT3HD.detach(), rotation), rotation)
     if fast.enabled and HAS_TRITON and rotation is not None and qkv_BT3HD.is_cuda and torch.is_grad_enabled():
         q_BHTD, k_BHTD, v_BHTD = split_to_learn(qkv_BT3HD, rotation)
     else:
@@ -100,11 +94,6 @@ def _ways_to_learn(dtype: torch.dtype) -> tuple[Work, Work]:
 RACE = Race("attention in training", SOURCE, _ways_to_learn)
 
 
-def _compiled_for(qkv_BT3HD: Tensor) -> bool:
-    """Whether this is compiled, and our kernels are for it: asked for one by one they take longer to ask for."""
-    return torch.compiler.is_compiling() and can_attend(qkv_BT3HD, qkv_BT3HD.shape[1], qkv_BT3HD.shape[-1])
-
-
 def _by_products(qkv_BT3HD: Tensor) -> bool:
     """Whether this is the case that torch's kernel is slowest in."""
     learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad
@@ -119,26 +108,54 @@ def cross_attention(q_BTHD: Tensor, kv_BS2HD: Tensor, there_BS: Tensor) -> Tenso
     return out.transpose(1, 2).flatten(2)
 
 
-def split_heads(qkv_BT3HD: Tensor, rotation: Rotation | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values, each B×H×T×D; queries and keys turned by their positions where `rotation` is given."""
-    qk_BT2HD, v_BTHD = qkv_BT3HD[:, :, :2], qkv_BT3HD[:, :, 2]
+def split_groups(
+    made_BTX: Tensor, heads: int, kv_heads: int, rotation: Rotation | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries B×H×T×D, keys and values B×K×T×D, packed in this order; queries and keys are turned by their positions."""
+    made_BTND = made_BTX.unflatten(-1, (heads + 2 * kv_heads, -1))
+    turning_BTND, v_BTKD = made_BTND.split([heads + kv_heads, kv_heads], 2)
     if rotation is not None:
-        qk_BT2HD = _by_position(qk_BT2HD, rotation)
-    q_BHTD, k_BHTD = qk_BT2HD.permute(2, 0, 3, 1, 4).unbind(0)
-    return q_BHTD, k_BHTD, v_BTHD.transpose(1, 2)
+        turning_BTND = _by_position(turning_BTND, rotation)
+    q_BTHD, k_BTKD = turning_BTND.split([heads, kv_heads], 2)
+    return q_BTHD.transpose(1, 2), k_BTKD.transpose(1, 2), v_BTKD.transpose(1, 2)
 
 
-def turned(qkv_BT3HD: Tensor, rotation: Rotation) -> Tensor:
-    """All in one still, queries and keys turned by their positions."""
-    return torch.cat([_by_position(qkv_BT3HD[:, :, :2], rotation), qkv_BT3HD[:, :, 2:]], 2)
+def for_each_head(kv_BKSD: Tensor, heads: int) -> Tensor:
+    """Keys or values for every head of queries, B×H×S×D: neighbouring heads share them."""
+    shared = heads // kv_BKSD.shape[1]
+    return kv_BKSD if shared == 1 else kv_BKSD.repeat_interleave(shared, 1)
 
 
-def _by_position(qk_BT2HD: Tensor, rotation: Rotation) -> Tensor:
-    cos, sin = (table_TD[:, None, None].to(qk_BT2HD.dtype) for table_TD in rotation)
+def attended_before(q_BHTD: Tensor, k_BKSD: Tensor, v_BKSD: Tensor, *, window: int | None) -> Tensor:
+    """What the last T of S positions find in themselves and those before them, within a window. Returns B×T×(H·D)."""
+    heads, queries, keys = q_BHTD.shape[1], q_BHTD.shape[2], k_BKSD.shape[2]
+    if window is not None and queries == 1:  # a cache: the positions outside the window are not read
+        k_BKSD, v_BKSD, keys = k_BKSD[:, :, -window:], v_BKSD[:, :, -window:], min(keys, window)
+    k_BHSD, v_BHSD = for_each_head(k_BKSD, heads), for_each_head(v_BKSD, heads)
+    if queries == 1 or (queries == keys and (window is None or window >= keys)):  # no mask needed: the fast kernels
+        found = F.scaled_dot_product_attention(q_BHTD, k_BHSD, v_BHSD, is_causal=queries > 1)
+    else:
+        seen_TS = visible(queries, keys, window, q_BHTD.device)
+        found = F.scaled_dot_product_attention(q_BHTD, k_BHSD, v_BHSD, attn_mask=seen_TS)
+    return found.transpose(1, 2).flatten(2)
+
+
+def split_heads(qkv_BT3HD: Tensor, rotation: Rotation | None) -> tuple[Tensor, Tensor, Tensor]:
+    """`split_groups` where there are as many heads of keys and values as of queries."""
+    heads = qkv_BT3HD.shape[3]
+    return split_groups(qkv_BT3HD.flatten(2), heads, heads, rotation)
+
+
+def _by_position(x_BTND: Tensor, rotation: Rotation) -> Tensor:
+    """As much of every head as the tables are wide is turned."""
+    cos, sin = (table_TD[:, None].to(x_BTND.dtype) for table_TD in rotation)
+    width = cos.shape[-1]
+    if width < x_BTND.shape[-1]:
+        return torch.cat([_by_position(x_BTND[..., :width], rotation), x_BTND[..., width:]], -1)
     if torch.compiler.is_compiling():  # the same, as the compiler joins it into one pass forward and one backward
-        first, second = qk_BT2HD.chunk(2, -1)
-        return qk_BT2HD * cos + torch.cat([second, first], -1) * sin
-    return torch.addcmul(qk_BT2HD * cos, qk_BT2HD.roll(qk_BT2HD.shape[-1] // 2, -1), sin)
+        first, second = x_BTND.chunk(2, -1)
+        return x_BTND * cos + torch.cat([second, first], -1) * sin
+    return torch.addcmul(x_BTND * cos, x_BTND.roll(width // 2, -1), sin)
 
 
 def split_to_learn(qkv_BT3HD: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor, Tensor]:

@@ -15,6 +15,7 @@ from lmlab.interface import LanguageModel, Learner, TextLearner
 from lmlab.learn.choose_size import sized
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.lineage import InitialWeights, initial_weights, lineage_of
+from lmlab.learn.memory_needed import refuse_what_memory_cannot_hold
 from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken, document_windows, usual_shape
 from lmlab.learn.pace import Speed
 from lmlab.learn.prepared import PreparedCount, PreparedLearner
@@ -100,6 +101,7 @@ def prepare_count(request: TrainingRequest) -> PreparedCount:
 
 def fresh_model(cls: type[Any], config: Any, tokenizer: Tokenizer, seed: int) -> Any:
     """Return a new model, whose random weights depend on the seed alone."""
+    refuse_what_memory_cannot_hold(cls, config, tokenizer.vocab_size, tokens=0)
     torch.manual_seed(seed)
     model = cls(config, tokenizer.vocab_size)
     model.take_vocabulary(tokenizer.vocabulary)

@@ -91,6 +91,8 @@ def recipe_text(record: Record, folder: Path) -> str:
         adapt = " --adapt" * bool(record.model.config.get("adapt"))
         runs = " ".join(quote(part.run) for part in parts)
         return f"# Repeats {folder.name}: lmlab mix {runs}{adapt} --out NEW\n"
+    if "imported" in corpus:
+        return f"# Repeats {folder.name}: lmlab import {quote(corpus['imported'])} --out NEW\n"
     own = [ancestor for ancestor in asked.lineage if ancestor.run is None]
     others = [ancestor for ancestor in asked.lineage if ancestor.run is not None]
     begun = {"from": others[-1].run} if others else {}

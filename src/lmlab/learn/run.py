@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from lmlab.config import Mistake
 from lmlab.disk.locks import locked
 from lmlab.learn.fingerprint_files import fingerprints_in
+from lmlab.learn.foreign_folders import format_of
 from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
 from lmlab.learn.record import FORMATS, Record, read_record
 from lmlab.learn.run_advice import how_to_resume
@@ -210,6 +211,11 @@ class Run:
         """The corpus of the training, read again and checked against its recorded hashes."""
         from lmlab.text.corpus import Corpus
 
+        if not self.record.inputs.corpus["parts"]:
+            raise Mistake(
+                f"{self.folder} is a model that others trained on a text that is not known here; name a text",
+                code="run-without-text",
+            )
         return Corpus.from_spec(dict(self.record.inputs.corpus))
 
     @property
@@ -279,12 +285,14 @@ def opened(run: Run | Path | str) -> Run:
 
 
 def load_run(folder: Path | str) -> Run:
-    """Load a run from its folder.
+    """Load a run from its folder, or open the model folder of another program as a run.
 
     Raises:
         Mistake: the run is missing or damaged, or has an unknown format.
     """
     folder = Path(folder)
+    if (foreign := format_of(folder)) is not None:
+        return foreign.open(folder)
     path = required_record_file(folder)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

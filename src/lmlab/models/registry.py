@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmlab.config import Mistake, an, nearest
+from lmlab import other_names
+from lmlab.config import Mistake, Note, an, nearest
 
 if TYPE_CHECKING:
     from lmlab.interface import Saved
@@ -41,6 +44,7 @@ class Way(Enum):
     COUNTS = "counts"  # in one pass; the same whatever the seed
     LEARNS = "learns"  # by gradient descent, as long as it is given
     MIXES = "mixes"  # not by itself: it is made of models that do
+    OPENED = "opened"  # elsewhere: it is opened from a folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +101,16 @@ _MIX = Kind(
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX)}
 
 
+_HUGGINGFACE = Kind(
+    name="huggingface",
+    where="lmlab.models.huggingface:HuggingFace",
+    about="a causal language model of a Hugging Face folder",
+    way=Way.OPENED,
+    ladder=False,
+)
+OPENED: dict[str, Kind] = {_HUGGINGFACE.name: _HUGGINGFACE}  # kinds that nobody trains or names here
+
+
 def register(*kinds: Kind) -> None:
     """Add kinds of models, so that every verb knows them by name."""
     for kind in kinds:
@@ -138,24 +152,45 @@ def kind_of(name: str) -> Kind:
         )
     if name in KINDS:
         return KINDS[name]
+    if name in OPENED:
+        return OPENED[name]
     if ":" in name:
         return _brought(name)
     entries = {point.name: point for point in metadata.entry_points(group=GROUP)}
-    if name not in entries:
-        order = (
-            ", but a file or folder: the model is named first, then the text" if name and Path(name).exists() else ""
-        )
-        raise Mistake(
-            f"there is no model {name!r}{order}; {nearest(name, [*KINDS, *entries])}"
-            " (a model of your own: package.module:Class)",
-            code="model-unknown",
-        )
-    return _brought(entries[name].value, name)
+    if name in entries:
+        return _brought(entries[name].value, name)
+    if (ours := other_names.model_name(name, KINDS)) in KINDS:
+        return KINDS[ours]
+    raise unknown_model(name, [*KINDS, *entries])
+
+
+def unknown_model(name: str, known: Sequence[str]) -> Mistake:
+    """The Mistake for a name that no kind of model has: what there is instead, or the nearest of the known names."""
+    order = ", but a file or folder: the model is named first, then the text" if name and Path(name).exists() else ""
+    instead = other_names.about_model(name)
+    if not instead and "," in name:
+        instead = "one model is trained at a time; lmlab compare takes several, with {models}"
+    return Mistake(
+        f"there is no model {name!r}{order}; {instead or nearest(name, known)}"
+        " (a model of your own: package.module:Class)",
+        code="model-unknown",
+        models=name,
+    )
+
+
+def our_name(name: str) -> str:
+    """Our name for a kind of model, with a note where it was given by another tool's name; other names stay as they are."""
+    if not isinstance(name, str) or name in KINDS or ":" in name:
+        return name
+    ours = other_names.model_name(name, [point.name for point in metadata.entry_points(group=GROUP)])
+    if ours != name:
+        warnings.warn(f"{name} is called {ours} here", Note, stacklevel=2)
+    return ours
 
 
 def where(name: str) -> str:
     """What a kind is called where that must not be the choice of whoever wrote it: our own word, or `package.module:Class`."""
-    if name in KINDS or ":" in name:
+    if name in KINDS or name in OPENED or ":" in name:
         return name
     return next((point.value for point in metadata.entry_points(group=GROUP) if point.name == name), name)
 
@@ -168,6 +203,12 @@ def trainable_kind(name: str) -> Kind:
             f"{an(name)} is not trained on a text but made of runs: lmlab {name} RUN RUN --out RUN",
             code="model-made-of-runs",
         )
+    if kind.way is Way.OPENED:
+        raise Mistake(
+            f"{an(name)} model is opened from a folder and not trained here; to train it further, make it a run:"
+            " lmlab import FOLDER --out RUN",
+            code="model-opened-from-folder",
+        )
     return kind
 
 
@@ -178,6 +219,13 @@ def model_class(name: str) -> type[Any]:
 
 def language_model(name: str) -> Kind:
     """The kind of that name, which must predict tokens."""
+    entries = [point.name for point in metadata.entry_points(group=GROUP)]
+    if (
+        isinstance(name, str)
+        and ":" not in name
+        and other_names.model_name(name, [*KINDS, *entries]) not in [*KINDS, *entries]
+    ):
+        raise unknown_model(name, [*predicting(), *entries])
     kind = kind_of(name)
     if kind.role is not Role.LANGUAGE_MODEL:
         role = f"{'an' if kind.role.value[0] in 'aeiou' else 'a'} {kind.role.value}"

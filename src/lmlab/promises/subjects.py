@@ -15,6 +15,7 @@ import torch
 
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.interface import CountModel, LanguageModel, NeuralLanguageModel
+from lmlab.learn.memory_needed import refuse_what_memory_cannot_hold
 from lmlab.models.mix import Mix, MixConfig
 from lmlab.models.registry import model_class
 from lmlab.text.stream import TokenStream
@@ -55,7 +56,9 @@ def build(cls: type[Any], settings: Mapping[str, Any], tokens: Tokenizer) -> Lan
     facts = TextFacts(train_tokens=train.tokens, train_bytes=train.bytes, vocab_size=tokens.vocab_size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        model = cls(cls.resolve(config, facts, Budget(steps=10)), tokens.vocab_size)
+        whole = cls.resolve(config, facts, Budget(steps=10))
+        refuse_what_memory_cannot_hold(cls, whole, tokens.vocab_size, tokens=0)
+        model = cls(whole, tokens.vocab_size)
     randomise(model)
     return model.eval()
 
@@ -63,13 +66,13 @@ def build(cls: type[Any], settings: Mapping[str, Any], tokens: Tokenizer) -> Lan
 def _mixed(config: MixConfig, tokens: Tokenizer) -> Mix:
     """A mix of three small models, its weights drawn at random."""
     parts = [(name, build(model_class(name), settings, tokens)) for name, settings in IN_A_MIX.items()]
-    signs, generator = sum(part.signs for _, part in parts), torch.Generator().manual_seed(3)
+    features, generator = sum(part.confidence_features for _, part in parts), torch.Generator().manual_seed(3)
     shapes: dict[str, tuple[int, ...]] = {"logits_K": (len(parts),)}
     if config.weighting == "gate":
-        shapes |= {"inner_SH": (signs, 4), "inner_H": (4,), "outer_HK": (4, len(parts)), "mean_S": (signs,)}
+        shapes |= {"inner_SH": (features, 4), "inner_H": (4,), "outer_HK": (4, len(parts)), "mean_S": (features,)}
     gate = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
     if config.weighting == "gate":
-        gate["spread_S"] = torch.full((signs,), 2.0)
+        gate["spread_S"] = torch.full((features,), 2.0)
     return Mix.of(parts, gate, weighting=config.weighting, adapt=config.adapt)
 
 

@@ -25,15 +25,15 @@ from lmlab.comparison.entry_store import MEASURED, SPEC, TRAINED, EntryStore
 from lmlab.comparison.executors import Executor, executor_of
 from lmlab.comparison.executors.ray_cluster import RayCluster
 from lmlab.comparison.work import Outcome, Task, attempt
-from lmlab.config import Budget, Mistake, Stopped, make
+from lmlab.config import Budget, Mistake, Stopped, make, with_our_names
 from lmlab.disk.files import made_folder, taken_by_a_file
 from lmlab.disk.locks import locked
 from lmlab.hardware.choice import choose_device
 from lmlab.interface import ContextPolicy
 from lmlab.learn.run_folder import record_file
-from lmlab.learn.settings import MOST_SEEDS, refuse_if_it_counts, training_config
+from lmlab.learn.settings import MOST_SEEDS, TrainConfig, refuse_if_it_counts, training_config
 from lmlab.measure.spread_sample import enough_history
-from lmlab.models.registry import Way, file_name, kind_of, language_model, model_class
+from lmlab.models.registry import Way, file_name, kind_of, language_model, model_class, our_name
 from lmlab.page.notebook import panel
 from lmlab.records import to_json
 from lmlab.sweeps.best_cell import best_by_validation, tied_with
@@ -41,7 +41,7 @@ from lmlab.sweeps.differences import Difference, differences
 from lmlab.sweeps.figure import draw
 from lmlab.sweeps.grid import TOKENIZER, Point, grid, specs_of
 from lmlab.sweeps.older_results import RESULT, read_older_result
-from lmlab.sweeps.table import Cell, Unit, collect, error_of, unit_of
+from lmlab.sweeps.table import UNIT, Cell, collect, error_of
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
@@ -78,9 +78,9 @@ class Sweep:
         return panel(f"A sweep of {self.model}", best, draw(self.cells))
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> str:
         """The unit of the means and the differences."""
-        return unit_of(self.cells)
+        return UNIT
 
     @property
     def tied(self) -> list[Cell]:
@@ -101,7 +101,7 @@ class Sweep:
         """Return the sweep as a dict for JSON."""
         return {
             "model": self.model,
-            "cells": [cell.to_json(self.unit) for cell in self.cells],
+            "cells": [cell.to_json() for cell in self.cells],
             "unit": self.unit,
             "best": None if self.best is None else self.best.settings,
             "tied": [cell.settings for cell in self.tied],
@@ -179,8 +179,11 @@ def sweep(
     works = executor_of(executor or (f"processes:{jobs}" if ray is None else f"ray:{ray}"))
     if not isinstance(works, RayCluster):  # on a cluster, other machines have the device
         choose_device(device)
+    model = our_name(model)
     language_model(model)
     refuse_if_it_counts(model, learning=learning)
+    settings = with_our_names(model_class(model).Config, settings or {})
+    learning = with_our_names(TrainConfig, learning or {})
     points = grid(model, over)
     fixed = dict(settings or {})
     learned = dict(learning or {})

@@ -129,6 +129,8 @@ class Fingerprint:
         samples = {name: getattr(self, name) for name in HASHES}
         samples |= {} if self.documents is None else {"documents": self.documents}
         about: dict[str, object] = {"window": PIECE, "set": WORDS, "sha256": self.sha256}
+        if not self.is_known:
+            about["is_known"] = False
         for name, sample in samples.items():
             about[name] = {"every": sample.every, "usual": sample.usual, "spread": sample.spread}
         return save({name: sample.hashes for name, sample in samples.items()}, {"about": json.dumps(about)})
@@ -145,7 +147,10 @@ class Fingerprint:
                 if about["set"] == WORDS:
                     pieces, words = (_read(about[name], hashes[name]) for name in HASHES)
                     documents = _read(about["documents"], hashes["documents"]) if "documents" in hashes else None
-                    return cls(pieces=pieces, words=words, documents=documents, sha256=str(about["sha256"]))
+                    known = about.get("is_known", True)
+                    return cls(
+                        pieces=pieces, words=words, documents=documents, sha256=str(about["sha256"]), is_known=known
+                    )
         except (SafetensorError, KeyError, TypeError, ValueError):
             pass
         raise Mistake(

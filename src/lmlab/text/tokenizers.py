@@ -294,6 +294,15 @@ def train_tokenizer(
     return _train_bpe(size, texts, at_most)
 
 
+def words_tokenizer(words: Sequence[str], *, spaced: bool) -> Tokenizer:
+    """Make a `words` tokenizer of a given vocabulary, whose words alone teach how unknown words are spelled.
+
+    words: in the order of their ids; the unknown symbol comes after them.
+    spaced: whether a line break stands between two spaces, as in the Penn Treebank.
+    """
+    return _words(words, spaced, Spelling({}, words), f"words:{len(words)}")
+
+
 def parse_spec(spec: str) -> tuple[str, int | None]:
     """The kind of a tokenizer and its size in ids or words (None: as the text has it), without looking at a text."""
     kind, _, number = spec.partition(":")

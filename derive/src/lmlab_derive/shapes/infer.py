@@ -22,7 +22,6 @@ from lmlab_derive.tree import (
     Slice,
     Stack,
     Transpose,
-    letters_in,
 )
 
 Combine = Callable[[Shape, Shape], Shape]
@@ -98,7 +97,8 @@ class Shapes:
                 f"{to_text(witness.operand)} has {len(shape)} axes, and {witness.axis + 1} positions are named",
                 code="too-many-positions-of-letters",
             )
-        return shape[witness.axis] + Size.of(-int(self.from_zero(witness.operand, witness.axis)))
+        fewer = Size.of(-witness.beyond - int(self.from_zero(witness.operand, witness.axis)))
+        return shape[witness.axis] + fewer + (-self.range_of(witness.less) if witness.less else Size.of(0))
 
     def _recursion(self, node: tree.Recursion) -> Shape:
         row = self.of(node.start)
@@ -189,7 +189,7 @@ class Shapes:
                 if (start.number or 0) < 0 or ((stop + -axis).number or 0) > 0:
                     raise Refusal(f"{to_text(node)}: the slice goes beyond size {axis}", code="slice-out-of-range")
                 out.append(length)
-            elif not letters_in(item):
+            elif not item.free_letters:
                 position = self.size(item)
                 beyond, before = (position + -axis).number, (position + axis).number
                 if (beyond is not None and beyond >= 0) or (before is not None and before < 0):

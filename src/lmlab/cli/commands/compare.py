@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import lmlab
-from lmlab.cli import options
+from lmlab.cli import completion, options
 from lmlab.cli.commands import Section
 from lmlab.config import Mistake, named_once, parse_settings
 from lmlab.hardware.memory import keep_memory
@@ -23,7 +23,10 @@ SECTION: Section = "Compare"
 
 
 def command(
-    text: options.Text = "sotu",
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(autocompletion=completion.texts, help=options.A_TEXT, show_default="sotu"),
+    ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -75,14 +78,33 @@ def command(
         ),
     ] = "here",
     device: options.Device = "auto",
+    logs: Annotated[
+        list[Path],
+        typer.Option("--logs", help="Instead of a text: samples_….jsonl files of lm-eval, of two models or more."),
+    ] = [],  # noqa: B006
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print every remark, not the most important ones alone.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Compare every kind of language model on one text: a ranked table and an HTML report.
 
-    A model that fails is shown with the reason beside the others; the exit code is 1 only if all of them do.
+    A model that fails, or whose score fails a check, is shown below the ranking with the reason. The exit code is 1 if a score
+    fails a check, or if all models fail.
 
     Example: lmlab compare mytext.txt --budget 5m
     """
+    if logs:
+        others = {"budget": budget, "each": each, "out": out, "models": models, "valid": valid, "test": test}
+        _compare_logs([*logs, *map(Path, text or ())], others, json)
+        return
+    if len(text or ()) > 1:
+        raise Mistake(
+            f"one text is compared on, not {len(text or ())}; put several files into a folder, or name them by a pattern in"
+            " quotes",
+            code="several-texts",
+        )
+    (named,) = text or ("sotu",)
     keep_memory()
     chosen = None if models is None else options.words(models)
     if chosen == []:
@@ -90,15 +112,15 @@ def command(
             f"{{models}} names no model; there are: {', '.join(registry.ladder())}", code="no-models", models=None
         )
     for name in chosen or ():
-        options.check_model_name(name)
-    options.check_text(text)
+        options.check_language_model(name)
+    options.check_text(named)
     parts = options.parse_split(split, valid, test)
     from lmlab.cli.show.comparison import LiveTable, print_comparison
     from lmlab.comparison.folder import kept_in
 
     with LiveTable() as watch:
         comparison = lmlab.compare(
-            text,
+            named,
             out=out,
             budget=budget,
             each=each,
@@ -126,7 +148,7 @@ def command(
         details = comparison.report.with_name("comparison.json")
         options.print_json(document | {"report": str(comparison.report), "details": str(details)})
     else:
-        print_comparison(comparison.findings)
+        print_comparison(comparison.findings, verbose=verbose)
         print(f"Report: {comparison.report.resolve()}")
     if all(entry.status == "failed" for entry in comparison.entries):
         print("lmlab: every model failed; the report says how", file=sys.stderr)
@@ -134,6 +156,18 @@ def command(
     if comparison.stopped:
         print(f"lmlab: stopped; {kept_in(comparison.report.parent)}", file=sys.stderr)
         raise typer.Exit(exit_code())
+    if comparison.failed_checks:
+        print(f"lmlab: a check failed, so not ranked: {', '.join(comparison.failed_checks)}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _compare_logs(logs: Sequence[Path], others: Mapping[str, object], json: bool) -> None:
+    """Compare the logs of lm-eval. No other option says anything about them."""
+    if given := next((name for name, value in others.items() if value is not None), None):
+        raise Mistake(f"{{{given}}} says nothing about logs; leave it out", code="option-beside-logs", **{given: None})
+    from lmlab.cli.show.logs import print_logs
+
+    options.answer(json, lmlab.compare_logs(logs), print_logs)
 
 
 def _shares_by_model(assignments: list[str]) -> dict[str, float]:

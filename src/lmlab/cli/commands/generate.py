@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from lmlab.page.raw_bytes import say_what_bytes_are
 from lmlab_derive.shared.plain import visible
 
 if TYPE_CHECKING:
-    from lmlab.decode import Generated
+    from lmlab.engine import Generated
 
 SECTION: Section = "Use a trained model"
 
@@ -81,7 +82,7 @@ def command(
                 interactive=True,
             )
         from lmlab.cli.interactive import converse
-        from lmlab.decode.conversation import Conversation
+        from lmlab.engine.conversation import Conversation
 
         chosen |= {"max_tokens": tokens, "beam_width": beam}
         opened = lmlab.load(run)
@@ -108,7 +109,7 @@ def command(
     else:
         for number, result in enumerate(results, start=1):
             if len(results) > 1 and opened.rule.mode != "lines":
-                print(f"--- {number} · {result.nats:.2f} nats ---")
+                print(f"--- {number} · {result.nats / math.log(2):.1f} bits ---")
             print(_shown(prompt + result.text))
     say_what_bytes_are(result.text for result in results)
 
@@ -181,7 +182,7 @@ def _show_many(prompts: Sequence[Prompt], results: Sequence[Sequence[Generated]]
         return
     for number, (asked, found) in enumerate(together, start=1):
         for result in found:
-            print(f"--- {number} · {result.nats:.2f} nats ---")
+            print(f"--- {number} · {result.nats / math.log(2):.1f} bits ---")
             print(_shown(asked.prompt + result.text))
     say_what_bytes_are(result.text for found in results for result in found)
 

@@ -249,7 +249,7 @@ def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any],
         )
     from lmlab.text.tokenizers import plain_spec
 
-    if plain_spec(given.get("tokenizer", tokenizer)) != tokenizer:
+    if "tokenizer" in given and plain_spec(given["tokenizer"]) != tokenizer:
         raise Mistake(
             f"{source} knows its {tokenizer} tokens; leave {{tokenizer}} out",
             code="from-other-tokenizer",
