@@ -146,7 +146,7 @@ class Block(nn.Module):
         queries = q_1HBE.permute(2, 1, 0, 3)
         found_BH1E = F.scaled_dot_product_attention(queries, keys, values, attn_mask=seen_BS[:, None, None])
         attended_1BI = found_BH1E.flatten(1)[None]
-        return _add(x_1BD, few_rows.linear(attended_1BI, self.out.to(dtype), rounded(self.out_bias, dtype)), 0.0)
+        return _add(x_1BD, F.linear(attended_1BI, self.out.to(dtype), rounded(self.out_bias, dtype)), 0.0)
 
     @torch.no_grad()
     def looks(self, x_BTD: Tensor, rotation: Rotation | None) -> tuple[Tensor, float]:
