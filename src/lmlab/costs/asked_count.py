@@ -18,6 +18,7 @@ from lmlab.hardware.memory import available_bytes
 from lmlab.interface import CountModel, Learner, NeuralLanguageModel
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.run import load_run
+from lmlab.learn.run_folder import OLD_RECORD, is_of_huggingface
 from lmlab.models.mix import Mix
 from lmlab.models.registry import KINDS, Way, kind_of, trainable_kind
 from lmlab.text.corpus import read
@@ -83,6 +84,8 @@ def _count(
     given = {"text": text, "vocab": vocab_size, "tokenizer": tokenizer}
     if str(model) not in KINDS and Path(model).is_dir():  # a folder gpt is ./gpt
         _refuse(given, f"{model} is a run, whose text and tokens stand")
+        if is_of_huggingface(Path(model)):
+            return count_file(Path(model) / OLD_RECORD, settings, length=length)
         return _of_run(Path(model), settings, length)
     name = str(model)
     if name.endswith(".json"):
