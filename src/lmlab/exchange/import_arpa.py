@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from lmlab.exchange.arpa import END
-from lmlab.exchange.imported import ImportedModel
+from lmlab.exchange.imported_model import ImportedModel
 from lmlab.exchange.read_arpa import ArpaModel, read_arpa
 from lmlab.models._ngram_query import Tables
 from lmlab.models.ngram import NGram, NGramConfig

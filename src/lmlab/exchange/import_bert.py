@@ -14,8 +14,15 @@ from torch import Tensor
 
 from lmlab.config import Mistake
 from lmlab.exchange.folder_config import Folder
-from lmlab.exchange.imported import ImportedModel
-from lmlab.exchange.load_network import cannot_open, in_float32, read_tensors, refuse_if_too_large, require_transformers
+from lmlab.exchange.imported_model import ImportedModel
+from lmlab.exchange.load_network import (
+    cannot_open,
+    in_float32,
+    read_tensors,
+    refuse_if_too_large,
+    require_transformers,
+    unloaded,
+)
 from lmlab.models.bert import BERT, BERTConfig
 from lmlab.models.huggingface import quiet
 from lmlab.text.foreign_coding import ForeignCoding
@@ -84,13 +91,18 @@ def _network(folder: Folder) -> Any:
         with quiet():
             load: Any = BertForMaskedLM.from_pretrained
             network, found = load(
-                None, config=config, state_dict=read_tensors(folder), output_loading_info=True, **in_float32()
+                None,
+                config=config,
+                state_dict=read_tensors(folder),
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
+                **in_float32(),
             )
     except Mistake:
         raise
     except Exception as error:  # whatever the library raises of a folder that is not what it seems
         raise cannot_open(folder, error) from None
-    if lost := sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]])):
+    if lost := unloaded(found):
         raise Mistake(
             f"{folder.path}: the weights lack {lost[0]}; a BERT is imported with its head for masked tokens",
             code="weights-of-other-config",

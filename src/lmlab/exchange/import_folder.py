@@ -22,7 +22,7 @@ from lmlab.exchange.folder_config import Folder, describe
 from lmlab.exchange.folder_files import stored_tensors, weight_files
 from lmlab.exchange.folder_tokenizer import backend_of, id_of
 from lmlab.exchange.import_bert import bert_as_native
-from lmlab.exchange.imported import ImportedModel
+from lmlab.exchange.imported_model import ImportedModel
 from lmlab.exchange.load_network import load_network
 from lmlab.exchange.read_gpt import READERS, gpt_of
 from lmlab.models.gpt import GPT

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmlab.config import Mistake
 
 if TYPE_CHECKING:
-    from lmlab.interface import Saved
+    from lmlab.exchange.imported_model import ImportedModel
     from lmlab.learn.run import Run
-    from lmlab.text.tokenizers import Tokenizer
-
-
-@dataclass(frozen=True)
-class ImportedModel:
-    """A model that was read from the files of another tool."""
-
-    model: Saved
-    tokenizer: Tokenizer
-    config: Mapping[str, Any]  # of the model
-    message: str  # one line about the files
-    task: str = "next-token"
 
 
 def import_run(source: str | Path, *, out: str | Path, spaced: bool = False) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -90,11 +91,16 @@ def load_network(folder: Folder) -> Any:
     try:
         with quiet():
             network, found = type(described).from_pretrained(
-                None, config=config, state_dict=tensors, output_loading_info=True, **in_float32()
+                None,
+                config=config,
+                state_dict=tensors,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are named below
+                **in_float32(),
             )
     except Exception as error:
         raise cannot_open(folder, error) from None
-    if lost := sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]])):
+    if lost := unloaded(found):
         more = f" and {len(lost) - LISTED} more" if len(lost) > LISTED else ""
         raise Mistake(
             f"{folder.path}: the weights lack {', '.join(lost[:LISTED])}{more}, or have them in another shape; they are of"
@@ -109,6 +115,12 @@ def load_network(folder: Folder) -> Any:
                 code="weights-not-finite",
             )
     return network
+
+
+def unloaded(found: Mapping[str, Any]) -> list[str]:
+    """Return the names of the weights that the files lack or have in another shape, from the library's loading info."""
+    mismatched = [entry if isinstance(entry, str) else entry[0] for entry in found["mismatched_keys"]]
+    return sorted(map(str, [*found["missing_keys"], *mismatched]))
 
 
 def in_float32() -> dict[str, Any]:

@@ -88,9 +88,8 @@ class GPT(SoftmaxModel):
         self.policy = ContextPolicy.windows(context, config.stride)
         self.composition = made_of = composition(config)
         self.has_kernels = has_kernels(made_of) and not config.output_bias
-        tied_scale = (
-            width**0.5 if config.tie else 1.0
-        )  # the output matrix wants small entries, the stream entries of size one
+        # The output matrix wants small entries, the stream entries of size one.
+        tied_scale = width**0.5 if config.tie else 1.0
         self.scale = tied_scale if config.embedding_scale is None else config.embedding_scale
         size = TIED * width**-0.5 if config.tie else 1.0
         self.embedding = nn.Parameter(torch.randn(self.vocab_size + 1, width) * size)

@@ -78,6 +78,13 @@ def command(
         ),
     ] = "here",
     device: options.Device = "auto",
+    beside: Annotated[
+        list[Path],
+        typer.Option(
+            "--with",
+            help="A trained run or a Hugging Face folder, measured on the same bytes without a rank. May be repeated.",
+        ),
+    ] = [],  # noqa: B006
     logs: Annotated[
         list[Path],
         typer.Option("--logs", help="Instead of a text: samples_….jsonl files of lm-eval, of two models or more."),
@@ -111,6 +118,8 @@ def command(
         raise Mistake(
             f"{{models}} names no model; there are: {', '.join(registry.ladder())}", code="no-models", models=None
         )
+    for folder in beside:
+        options.checked_run(folder)
     for name in chosen or ():
         options.check_language_model(name)
     options.check_text(named)
@@ -138,6 +147,7 @@ def command(
             learning=_learning_by_model(learning, chosen or registry.ladder()),
             device=device,
             executor=executor,
+            beside=beside,
             watch=watch,
             command=options.as_typed(),
         )
@@ -149,6 +159,8 @@ def command(
         options.print_json(document | {"report": str(comparison.report), "details": str(details)})
     else:
         print_comparison(comparison.findings, verbose=verbose)
+        for other in comparison.beside:
+            print(other.sentence)
         print(f"Report: {comparison.report.resolve()}")
     if all(entry.status == "failed" for entry in comparison.entries):
         print("lmlab: every model failed; the report says how", file=sys.stderr)
