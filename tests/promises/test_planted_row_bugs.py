@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -66,7 +67,7 @@ def test_a_row_that_reads_the_cache_of_its_neighbour_is_caught(check: Check, mon
 def test_rows_that_are_joined_in_another_order_are_caught(
     name: str, check: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind: type[State] = {"ngram": NGramState, "lstm": RecurrentState}[name]
+    kind: Any = {"ngram": NGramState, "lstm": RecurrentState}[name]
     right = kind.concat
     monkeypatch.setattr(kind, "concat", lambda states: right(list(states)[::-1]))
     caught(check, sound(name))

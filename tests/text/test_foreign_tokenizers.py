@@ -134,7 +134,9 @@ any_text = st.text(st.characters(codec="utf-8")) | st.lists(
 @example(TEXT)
 def test_ids_are_those_of_transformers(made: dict[str, tuple[Tokenizer, Any]], text: str) -> None:
     for name, (ours, theirs) in made.items():
-        assert ours.encode(text).ids.tolist() == theirs.encode(text, add_special_tokens=False, split_special_tokens=True), name
+        assert ours.encode(text).ids.tolist() == theirs.encode(
+            text, add_special_tokens=False, split_special_tokens=True
+        ), name
 
 
 @settings(max_examples=examples(150), deadline=None, derandomize=True)

@@ -58,6 +58,13 @@ SplitBy = Annotated[
         " if there are many, else blocks."
     ),
 ]
+Documents = Annotated[
+    str,
+    typer.Option(
+        help="What the documents are whose end is learned: lines, blank (divided by blank lines), jsonl:FIELD, files, none, or"
+        " auto: a list and JSON lines are recognised."
+    ),
+]
 Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is then for training alone.")]
 Test = Annotated[str | None, typer.Option(help="A file for testing; TEXT is then for training alone.")]
 TokenizerOrNone = Annotated[

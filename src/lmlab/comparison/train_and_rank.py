@@ -39,6 +39,7 @@ def compare(
     tokenizers: str | Sequence[str] = ("char",),
     split: Sequence[float] = (80, 10, 10),
     split_by: SplitBy = "auto",
+    documents: str = "auto",
     valid: Text | None = None,
     test: Text | None = None,
     seed: int = 0,
@@ -69,6 +70,8 @@ def compare(
         tokenizers: the tokenizers, as a list or as "char,bpe:1024"; every model is trained with each of them.
         split: the shares of the training, validation and test parts.
         split_by: the unit that is divided among the parts.
+        documents: how the text is divided into documents whose end is predicted: "lines", "blank", "jsonl:FIELD", "files",
+            "none", or "auto": as the text plainly consists of documents.
         valid: a separate validation text.
         test: a separate test text.
         seed: the first seed.
@@ -144,7 +147,7 @@ def compare(
     corpus = (
         text
         if isinstance(text, Corpus)
-        else read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed)
+        else read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed, documents=documents)
     )
     if not corpus.test.bytes:
         instead = "give it a share above 0 in {split}" if valid is None else "name one with {test}"

@@ -110,7 +110,8 @@ class Engine:
     @property
     def busy(self) -> bool:
         """Whether a request waits or runs."""
-        return bool(self._submitted or self._cancelled or self.scheduler.waiting or self.scheduler.running)
+        asked = self._submitted or self._cancelled or self.scheduler.waiting or self.scheduler.running
+        return bool(asked or self._steps or self._sent)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Return as soon as there is something to do, or after so many seconds; whether there is."""
@@ -148,8 +149,10 @@ class Engine:
         for request in batch.rows:
             if request is not None:
                 request.chosen += 1
-                if request.chosen == request.options.max_tokens:
-                    batch.leave(request)
+                if (
+                    request.chosen == request.options.max_tokens
+                ):  # others may have its row while its tokens are delivered
+                    self._finish(request)
         if not (ids_B.is_cuda and self.tokenizer.unknown_id is None):  # spellings are drawn between tokens
             self._chosen_B = ids_B
             return self._deliver_all()

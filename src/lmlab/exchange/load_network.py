@@ -12,7 +12,8 @@ from safetensors.torch import load_file
 
 from lmlab.config import LISTED, Mistake
 from lmlab.exchange.folder_config import Folder
-from lmlab.hardware.memory import BYTES_PER_WEIGHT, available_bytes
+from lmlab.hardware.memory import available_bytes
+from lmlab.learn.memory_needed import FLOAT_BYTES
 from lmlab.models.huggingface import quiet
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def needed_bytes(folder: Folder, parameters: int, config: Any) -> int:
     width = getattr(config, "hidden_size", None) or 0
     per_head = getattr(config, "head_dim", None) or width // max(1, getattr(config, "num_attention_heads", None) or 1)
     kept = 2 * layers * heads * per_head * folder.positions
-    return BYTES_PER_WEIGHT * (parameters + kept)
+    return FLOAT_BYTES * (parameters + kept)
 
 
 def cannot_open(folder: Folder, error: Exception) -> Mistake:

@@ -7,6 +7,7 @@ everything that determines its predictions. The record names the source runs.
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -85,12 +86,13 @@ def mix(
             say(f"reading with {run.folder.name}")
             yield run.load(device)
 
-    heard = Heard.of(parts_in_turn(), list(windows.split(ROWS)))
+    heard = Heard.of(parts_in_turn(), list(windows.split(ROWS * max(1, length // windows.tokens_BT.shape[1]))))
     say("fitting the weights")
     fitted = fit_weights(heard)
     kept = [named[k] for k in fitted.kept]
     parts = [(run.record.model.name, run.load(device)) for run in kept]
     model = Mix.of(parts, fitted.gate, weighting=fitted.weighting, adapt=adapt)
+    model.end_id = first.tokenizer.end_id
     record = Record(
         task=NextToken.name,
         inputs=dataclasses.replace(first.record.inputs, parts=_ingredients(named, fitted)),
@@ -175,7 +177,7 @@ def _ingredients(runs: Sequence[Run], fitted: Fitted) -> tuple[Ingredient, ...]:
 
 def _summary(fitted: Fitted, runs: Sequence[Run]) -> str:
     """Return a sentence that names the chosen weighting, the losses of both variants and the dropped models."""
-    decided = ", ".join(f"{kind} {nats:.4f}" for kind, nats in fitted.nats.items())
+    decided = ", ".join(f"{kind} {nats / math.log(2):.4f}" for kind, nats in fitted.nats.items())
     left_out = [run.record.model.name for k, run in enumerate(runs) if k not in fitted.kept]
-    said = f"{fitted.weighting} weights (nats a token on text they were not fitted on: {decided})"
+    said = f"{fitted.weighting} weights (bits a token on text they were not fitted on: {decided})"
     return said + (f"; left out, as they would get next to no weight: {', '.join(left_out)}" if left_out else "")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from lmlab.interface import LanguageModel, Saved
     from lmlab.text.corpus import Corpus
+    from lmlab.text.documents import DocumentRule
     from lmlab.text.fingerprint import Fingerprint
     from lmlab.text.parts import Part
     from lmlab.text.tokenizers import Tokenizer
@@ -102,6 +103,7 @@ class Run:
         """The trained model of any task. Its weights are checked against their recorded hash."""
         from safetensors import SafetensorError
 
+        from lmlab.interface import LanguageModel
         from lmlab.learn.rebuilding import rebuild_model
 
         vocab_size = 0 if self.record.inputs.tokenizer is None else self.tokenizer.vocab_size
@@ -111,7 +113,18 @@ class Run:
             raise Mistake(
                 f"{self.folder}/model.safetensors cannot be read ({error}); train again", code="weights-not-readable"
             ) from None
-        return rebuild_model(self.folder, self.record, vocab_size, tensors)
+        saved = rebuild_model(self.folder, self.record, vocab_size, tensors)
+        if isinstance(saved, LanguageModel):
+            saved.end_id = self.tokenizer.end_id
+        return saved
+
+    @property
+    def rule(self) -> DocumentRule:
+        """How the training text was divided into documents; their end is predicted unless the mode is "none"."""
+        from lmlab.text.documents import NONE, DocumentRule
+
+        corpus = self.record.inputs.corpus
+        return DocumentRule(corpus["documents"], corpus["separator"].encode()) if "documents" in corpus else NONE
 
     @property
     def model(self) -> LanguageModel:

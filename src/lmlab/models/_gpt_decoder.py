@@ -53,15 +53,13 @@ class GPTDecoder:
         """Return an empty cache with room for these rows: the one that was kept, if it is free and of this size."""
         lease = CacheLease()
         with self._lock:
-            free = self._lease is None or self._lease() is None
-            if free and self._cache is not None and self._cache.capacity == ManyRows.capacity_for(rows):
-                self._cache.clear()
-                self._lease = weakref.ref(lease)
-                return self._cache, lease
-            if free:
-                self._cache = None  # before the memory of another is allocated
-            cache = ManyRows(self._weights(), rows, self.dtype)
-            if free and self.keeps(cache):
+            cache, free = self._cache, self._lease is None or self._lease() is None
+            if cache is not None and free and cache.capacity == ManyRows.capacity_for(rows):
+                cache.clear()
+            else:
+                self._cache = cache = None  # before the memory of another is allocated
+                cache = ManyRows(self._weights(), rows, self.dtype)
+            if self.keeps(cache):
                 self._cache, self._lease = cache, weakref.ref(lease)
         return cache, lease
 

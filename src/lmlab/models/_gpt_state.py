@@ -140,12 +140,12 @@ class GPTRows(GPTMemory):
         selected.put(torch.arange(len(rows_B), device=self.device), self, rows_B)
         return selected
 
-    def replace(self, rows_N: Tensor, newcomers: State) -> GPTRows:
+    def replace(self, rows_N: Tensor, others: State) -> GPTRows:
         """Return this state with these rows replaced in place."""
-        assert isinstance(newcomers, GPTMemory)
-        spend([self, newcomers])
+        assert isinstance(others, GPTMemory)
+        spend([self, others])
         replaced = GPTRows(self.cache, self.lease, self.lengths_B.copy(), self.decoder)
-        replaced.put(rows_N, newcomers)
+        replaced.put(rows_N, others)
         return replaced
 
     def put(self, rows_N: Tensor, state: GPTMemory, chosen_N: Tensor | None = None) -> None:

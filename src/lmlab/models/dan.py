@@ -2,13 +2,13 @@
 
     v = Σ a_w E[w] / Σ a_w,   h = f(W v + b) …,   p(label) = softmax(U h + c + Σ P[pair])
 
-The sums are over the distinct words and, with `pairs`, the distinct pairs of neighbouring words of a text; a_w is 1 + ln(how often
-the text has w). The vectors and the weights of pairs begin with the evidence of naive Bayes (Wang and Manning 2012). In training
-whole words are left out of the average at random, so that no single word carries the decision; pairs likewise. Without pairs the
-order of words cannot matter.
+The sums are over the distinct words and, with `pairs`, the distinct pairs of neighbouring words of a text. a_w is 1 + ln of how
+often the text has w. The vectors and the weights of pairs begin with the evidence of naive Bayes (Wang and Manning 2012). In
+training whole words are left out of the average at random, so that no single word carries the decision; pairs likewise. Without
+pairs the order of words cannot matter.
 
-Shapes: N distinct words of all texts together, B texts, R different words that a batch has, X width of the word vectors, H of the
-layers, K labels, V words and P pairs that are told apart.
+Shapes: N distinct words of all texts together, M distinct pairs, B texts, R different words that a batch has, X width of the
+word vectors, H of the layers, K labels, V words and P pairs that are told apart.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from lmlab.text.pieces import Vocabulary
 
 SMALL = 0.02  # of the first word vectors: what a word means is learned, not drawn
-WORD_EVIDENCE, PAIR_EVIDENCE = 0.02, 0.1  # times the evidence of naive Bayes: what vectors and the weights of pairs begin with
+WORD_EVIDENCE, PAIR_EVIDENCE = 0.02, 0.1  # times the evidence of naive Bayes, in the first vectors and weights of pairs
 LEAST_BUCKETS, MOST_BUCKETS = 1 << 12, 1 << 20
 TOKENS_OF_A_BUCKET = 4  # of the training texts, about: a third of the pairs in a text are met for the first time
 
@@ -55,7 +55,7 @@ class DANConfig:
     vectors: str | None = None  # a file of word vectors in the GloVe text format, to begin with
     pairs: bool = False  # whether pairs of neighbouring words speak for labels too
     buckets: int | None = None  # how many pairs are told apart
-    counts: Counts | None = None  # how a word counts that a text has several times; None once resolved: plain (an older run)
+    counts: Counts | None = None  # how repeated words count; None in a resolved config: plain, as in older runs
 
     def __post_init__(self) -> None:
         at_least_one("dan", labels=self.labels, width=self.width, hidden=self.hidden, layers=self.layers)

@@ -54,6 +54,7 @@ def command(
     ] = "char",
     split: options.Split = options.DEFAULT_SPLIT,
     split_by: options.SplitBy = "auto",
+    documents: options.Documents = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     settings: Annotated[
@@ -137,6 +138,7 @@ def command(
             tokenizers=[t.strip() for t in tokenizers.split(",") if t.strip()],
             split=parts,
             split_by=split_by,
+            documents=documents,
             valid=valid,
             test=test,
             seed=seed,

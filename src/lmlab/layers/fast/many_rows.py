@@ -133,7 +133,7 @@ class ManyRows:
         self.token_B[:rows] = token_B
         self._taken += 1
         if not self.on_gpu or self._taken <= self.warm_steps:
-            return self._logp(self._logits()[:rows])
+            return self._logp(self._logits(self.capacity if self.on_gpu else rows)[:rows])
         if self._graph is None:
             self._graph, self._logits_BV = self._record()
         self._graph.replay()
@@ -162,30 +162,37 @@ class ManyRows:
         with torch.cuda.stream(side):
             graph.capture_begin(capture_error_mode="thread_local")
             try:
-                logits_BV = self._logits()
+                logits_BV = self._logits(self.capacity)
             finally:
                 graph.capture_end()
         here.wait_stream(side)
         return graph, logits_BV
 
-    def _logits(self) -> Tensor:
-        """The step itself: reads `token`, writes caches, `tokens` and `position`, always in the same places."""
+    def _logits(self, rows: int) -> Tensor:
+        """The step itself: reads `token`, writes caches, `tokens` and `position`, always in the same places.
+
+        rows: on a GPU all of them; a CPU computes no more than it must.
+        """
         enter = plain_enter
         if self.made:
             from lmlab.layers.fast.row_kernels import enter
-        stream_BD = enter(self.token_B, self.position_B, self.now_B, self.tokens_BC, self.source)
-        return self._few(stream_BD) if self.few else self._many(stream_BD)
+        now_B = self.now_B[:rows]
+        stream_BD = enter(self.token_B[:rows], self.position_B[:rows], now_B, self.tokens_BC[:rows], self.source)
+        if self.few:
+            return self._few(stream_BD)
+        longest = self.source.context if self.on_gpu else int(now_B.max()) + 1
+        return self._many(stream_BD, now_B, self.cache_L2BHCD[:, :, :rows, :, :longest])
 
-    def _many(self, stream_BD: Tensor) -> Tensor:
+    def _many(self, stream_BD: Tensor, now_B: Tensor, cache_L2BHCD: Tensor) -> Tensor:
         """Products by the library; norms and what comes between the products by kernels made for it, if they are there."""
         add_norm, attend, activate = plain_add_norm, plain_attend, plain_activate
         if self.made:
             from lmlab.layers.fast.row_kernels import activate, add_norm, attend
         change_BD: Tensor | None = None
-        for block, cache_2BHCD in zip(self.blocks, self.cache_L2BHCD, strict=True):
+        for block, cache_2BHCD in zip(self.blocks, cache_L2BHCD, strict=True):
             normed_BD = add_norm(stream_BD, change_BD, block.norm_attention_D, self.dtype)
             qkv_B3HD = F.linear(normed_BD, block.qkv).view(len(stream_BD), 3, self.heads, -1)
-            attended_BD = attend(qkv_B3HD, self.now_B, cache_2BHCD, self.rotation_CD)
+            attended_BD = attend(qkv_B3HD, now_B, cache_2BHCD, self.rotation_CD)
             change_BD = F.linear(attended_BD, block.out)
             normed_BD = add_norm(stream_BD, change_BD, block.norm_mlp_D, self.dtype)
             change_BD = F.linear(activate(F.linear(normed_BD, block.up), self.source.gelu), block.down)

@@ -75,9 +75,7 @@ class WordCounts:
         at_N, starts_B = places(self.starts_B, which_B)
         pair_at_M, pair_starts_B = places(self.pair_starts_B, which_B)
         words_N, weights_N = self.words_N[at_N], self.weights_N[at_N]
-        return WordCounts(
-            words_N, weights_N, starts_B, self.pairs_M[pair_at_M], pair_starts_B, self.labels_B[which_B]
-        )
+        return WordCounts(words_N, weights_N, starts_B, self.pairs_M[pair_at_M], pair_starts_B, self.labels_B[which_B])
 
     def to(self, device: torch.device) -> WordCounts:
         """Return the same batch on another device."""
@@ -104,8 +102,9 @@ def count_words(
     if pair_buckets:
         hashed, first = hashed_pairs(ids, starts, pair_buckets)
         pairs, _, pair_starts = _distinct(hashed, first)
-    found = (torch.from_numpy(array).to(device) for array in (words, weights, word_starts, pairs, pair_starts))
-    return WordCounts(*found, labels_B)
+    arrays = words, weights, word_starts, pairs, pair_starts
+    words_N, weights_N, firsts_B, pairs_M, pair_firsts_B = (torch.from_numpy(array).to(device) for array in arrays)
+    return WordCounts(words_N, weights_N, firsts_B, pairs_M, pair_firsts_B, labels_B)
 
 
 def hashed_pairs(ids: np.ndarray, starts: np.ndarray, buckets: int) -> tuple[np.ndarray, np.ndarray]:
