@@ -52,7 +52,6 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "": {"layers": 2, "width": 16, "heads": 2, "context": 8, "stride": 3},
         "learned": {"layers": 1, "width": 16, "heads": 2, "context": 6, "positions": "learned", "tie": True},
         "sinusoidal": {"layers": 1, "width": 16, "heads": 4, "context": 5, "stride": 5, "positions": "sinusoidal"},
-        "composed": {"layers": 1, "width": 16, "heads": 4, "kv_heads": 2, "context": 6, "stride": 4} | LLAMA_LIKE,
         "sliding": {"layers": 1, "width": 16, "heads": 1, "context": 4, "stride": 1, "activation": "gelu"},
         "composed": {
             **{"layers": 1, "width": 16, "heads": 4, "kv_heads": 2, "context": 8, "stride": 3, "window": 3},
