@@ -17,7 +17,7 @@ from lmlab.comparison.time_shares import DEFAULT_BUDGET, Turn, checked_shares, i
 from lmlab.config import Budget, Mistake, checked_seed, make, without_open
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.settings import MOST_SEEDS, training_config
-from lmlab.models.registry import Way, kind_of, ladder, language_model, model_class, trainable_kind
+from lmlab.models.registry import AnyModel, Way, kind_of, ladder, language_model, model_class, name_of, trainable_kind
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
@@ -31,7 +31,7 @@ def compare(
     budget: str | Budget | None = None,
     each: str | Budget | None = None,
     shares: Mapping[str, float] | None = None,
-    models: Sequence[str] | None = None,
+    models: Sequence[AnyModel] | None = None,
     tokenizers: Sequence[str] = ("char",),
     split: Sequence[float] = (80, 10, 10),
     split_by: SplitBy = "auto",
@@ -80,6 +80,7 @@ def compare(
     Raises:
         Mistake: an argument is invalid, or `out` holds another comparison.
     """
+    names = ladder() if models is None else [name_of(model) for model in models] or ladder()
     if budget is not None and each is not None:
         raise Mistake(
             "{budget} is for everything and {each} for every model; leave one of them out",
@@ -103,15 +104,15 @@ def compare(
         )
     seed = checked_seed(seed)
     checked_seed(seed + seeds - 1)
-    for name in models or ():
+    for name in names:
         language_model(trainable_kind(name).name)
     if not tokenizers:
         raise Mistake("name at least one tokenizer, such as {tokenizers}", code="no-tokenizers", tokenizers="char")
     tokenizers = [plain_spec(spec) for spec in tokenizers]
-    if unused := set(settings or {}) - set(models or ladder()):
-        names = ", ".join(sorted(unused))
+    if unused := set(settings or {}) - set(names):
+        called = ", ".join(sorted(unused))
         raise Mistake(
-            f"{{settings}} names {names}, which is not among the models that are compared",
+            f"{{settings}} names {called}, which is not among the models that are compared",
             code="settings-of-no-model",
             settings=None,
         )
@@ -120,11 +121,11 @@ def compare(
         asked[name] = without_open(given, make(model_class(name).Config, given, name))
     asked_learning: dict[str, dict[str, Any]] = {}
     for name, given in (learning or {}).items():
-        if name not in (models or ladder()) or kind_of(name).way is Way.COUNTS:
-            why = "counts, and learns nothing" if name in (models or ladder()) else "is not among the models compared"
+        if name not in names or kind_of(name).way is Way.COUNTS:
+            why = "counts, and learns nothing" if name in names else "is not among the models compared"
             raise Mistake(f"{{learning}} names {name}, which {why}", code="learning-of-no-model", learning=None)
         asked_learning[name] = without_open(given, training_config(Budget(steps=1), seed, given))
-    weights = checked_shares(shares or {}, models or ladder())
+    weights = checked_shares(shares or {}, names)
     choose_device(device)
     import matplotlib.figure  # noqa: F401  (half a second, before the clock runs)
 
@@ -145,7 +146,7 @@ def compare(
     entries = tuple(
         AskedEntry(name=f"{model} · {tokenizer}" if several else model, model=model, tokenizer=tokenizer)
         for tokenizer in dict.fromkeys(tokenizers)
-        for model in in_order(list(dict.fromkeys(models or ladder())))
+        for model in in_order(list(dict.fromkeys(names)))
     )
     all_seeds = tuple(range(seed, seed + seeds))
     learned = [entry for entry in entries if not entry.counts]

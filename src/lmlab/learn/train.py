@@ -16,7 +16,7 @@ from lmlab.learn.run import Run
 from lmlab.learn.run_files import free_folder
 from lmlab.learn.settings import refuse_if_it_counts
 from lmlab.learn.world import SINGLE_PROCESS, World
-from lmlab.models.registry import trainable_kind
+from lmlab.models.registry import AnyModel, name_of, trainable_kind
 from lmlab.text.corpus import Corpus
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
@@ -24,7 +24,7 @@ from lmlab.text.tokenizers import Tokenizer, parse_spec
 
 
 def train(
-    model: str,
+    model: AnyModel,
     text: str | Path | Sequence[str | Path] | Corpus | None = None,
     *,
     out: str | Path | None = None,
@@ -51,7 +51,7 @@ def train(
     refused before anything is written. An interrupted run has status "unfinished": `resume` it.
 
     Args:
-        model: the kind of model.
+        model: the kind of model; a class of your own, or a function that makes it, may be given itself.
         text: the text or table. Default: the data of the kind of model, such as "sotu".
         out: the folder of the new run.
         tokenizer: the tokenizer or its kind. Default: characters for a language model, and what suits other models.
@@ -67,6 +67,7 @@ def train(
     Returns:
         The run, with its model in memory.
     """
+    model = name_of(model)
     kind = trainable_kind(model)
     refuse_if_it_counts(model, learning=learning)
     text = kind.data if text is None else text
