@@ -34,6 +34,7 @@ def resume(
     watch: Watch | None = None,
     progress: bool = False,
     world: World = SINGLE_PROCESS,
+    until: float = 1.0,
 ) -> Run:
     """Continue a run that was stopped or killed, or extend any run. A finished run without more budget is returned as it is.
 
@@ -47,14 +48,15 @@ def resume(
         watch: the progress display.
         progress: print progress to stderr if there is no `watch`.
         world: the processes that train the run together, whatever their number was before. Each calls this function.
+        until: the share of the whole budget after which the run pauses again.
     """
     run = opened(run)
     watch = watching(watch, progress, run.record.model.name, world)
     with run.alone(world), explain_interrupt(run):
-        return _resumed(load_run(run.folder), budget, watch, world)
+        return _resumed(load_run(run.folder), budget, watch, world, until)
 
 
-def _resumed(run: Run, budget: str | Budget | None, watch: Watch, world: World) -> Run:
+def _resumed(run: Run, budget: str | Budget | None, watch: Watch, world: World, until: float) -> Run:
     run.record = world.broadcast(run.record)
     if budget is None and run.status != "unfinished":
         return run
@@ -71,7 +73,7 @@ def _resumed(run: Run, budget: str | Budget | None, watch: Watch, world: World) 
         if world.is_writer:
             _extend(run, _more(budget))
         run.record = world.broadcast(run.record)
-    return prepare(TrainingRequest.to_resume(run, watch, world)).learn()
+    return prepare(TrainingRequest.to_resume(run, watch, world, until)).learn()
 
 
 def fine_tune(

@@ -65,6 +65,7 @@ class Trainer:
         watch: Watch,
         earlier: Spent | None = None,
         world: World = SINGLE_PROCESS,
+        until: float = 1.0,
     ) -> None:
         """Prepare the optimizer, clock, validation and checkpoints; nothing is written.
 
@@ -77,9 +78,11 @@ class Trainer:
             watch: the progress display.
             earlier: the amounts this run spent on the weights that the model has. None: they are random.
             world: the processes that train the model together. Each has a trainer with the same arguments.
+            until: the share of the budget after which training pauses; it is validated there and can be resumed.
         """
         self.model, self.task, self.config, self.world = model.to(hardware.device), task, config, world
         self.watch = watch if world.is_writer else Silent()
+        self.until = until
         self.model.compute_dtype = hardware.dtype
         self.device = hardware.device
         self.optimizer = optimizer_for(model, task, config, hardware)
@@ -172,7 +175,7 @@ class Trainer:
             except Diverged as trouble:
                 status, message = "diverged", str(trouble)
         self.checkpoints.finish()
-        if status == "interrupted":
+        if status in ("interrupted", "paused"):
             self.save()
             return Outcome(status=status, message=message, progress=self._progress_now())
         outcome = Outcome(status=status, message=message, progress=self._progress_now())
@@ -203,6 +206,11 @@ class Trainer:
                     return "stopped early", (
                         f"validation has not improved since step {self.progress.best_step}; the weights of that step are kept"
                     )
+            if self.until <= self.clock.fraction < 1:
+                self._check_what_is_kept()
+                if self.sums.count:
+                    self.validate()
+                return "paused", f"paused after {self.until:.0%} of the budget"
             if self.world.broadcast(interrupted()):
                 self._check_what_is_kept()
                 return "interrupted", "interrupted; everything up to this step is saved"

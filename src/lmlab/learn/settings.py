@@ -84,6 +84,17 @@ def training_config(budget: Budget, seed: int, learning: Mapping[str, Any]) -> T
     return make(TrainConfig, {"budget": budget, "seed": checked_seed(seed), **learning}, "training")
 
 
+def checked_until(until: float) -> float:
+    """Return a share of the budget after which training pauses; raise a Mistake if it is none."""
+    if not 0 < until <= 1:
+        raise Mistake(
+            f"{{until}} is a share of the budget, above 0 and up to 1; got {until:g}",
+            code="until-not-a-share",
+            until=None,
+        )
+    return until
+
+
 def refuse_own_options(names: Iterable[str]) -> None:
     """Raise a Mistake if a name is an option of its own and not a setting of the loop, such as `budget`."""
     if twice := set(OWN_OPTIONS) & set(names):

@@ -14,7 +14,7 @@ from lmlab.learn.prepare import prepare
 from lmlab.learn.request import TrainingRequest
 from lmlab.learn.run import Run
 from lmlab.learn.run_files import free_folder
-from lmlab.learn.settings import refuse_if_it_counts
+from lmlab.learn.settings import checked_until, refuse_if_it_counts
 from lmlab.learn.world import SINGLE_PROCESS, World
 from lmlab.models.registry import AnyModel, name_of, trainable_kind
 from lmlab.text.corpus import Corpus
@@ -44,6 +44,7 @@ def train(
     watch: Watch | None = None,
     progress: bool = False,
     world: World = SINGLE_PROCESS,
+    until: float = 1.0,
 ) -> Run:
     """Train `model` on `text` and save it in the new folder `out`; by default a free folder named runs/MODEL-TEXT.
 
@@ -63,6 +64,8 @@ def train(
         watch: the progress display.
         progress: print progress to stderr if there is no `watch`.
         world: the processes that train the model together. Each calls this function with the same arguments.
+        until: the share of the budget after which training pauses, such as 0.25. `resume` goes on with it; sizes and schedule
+            are those of the whole budget.
 
     Returns:
         The run, with its model in memory.
@@ -92,5 +95,6 @@ def train(
         timings=timings,
         watch=watching(watch, progress, model, world),
         world=world,
+        until=checked_until(until),
     )
     return prepare(request).learn()
