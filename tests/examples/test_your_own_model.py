@@ -61,7 +61,9 @@ def test_it_is_ranked_beside_ours(small_text: Path, tmp_path: Path) -> None:
 
 def test_the_plain_module_of_the_page_is_trained_and_certified(small_text: Path, tmp_path: Path) -> None:
     settings = {"width": 16, "context": 8}
-    run = lab.train("plain_module:TinyTransformer", small_text, out=tmp_path / "run", budget="3steps", settings=settings)
+    run = lab.train(
+        "plain_module:TinyTransformer", small_text, out=tmp_path / "run", budget="3steps", settings=settings
+    )
     assert lab.evaluate(run).certificate.passed
 
 

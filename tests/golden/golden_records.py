@@ -138,6 +138,7 @@ COMMANDS: dict[str, tuple[object, ...]] = {
         "bigram.validations=2",
         *CPU,
     ),
+    "best": ("best", *IN_PARTS, "--out", "best", "--budget", "3s", "--models", "ngram", "--tokenizers", "words:40", *CPU),
     "sweep": (
         "sweep",
         "feedforward",
