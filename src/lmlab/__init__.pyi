@@ -4,6 +4,7 @@ Type checkers and editors read this file. So does `lmlab/__init__.py`, which imp
 """
 
 from lmlab.comparison import compare as compare
+from lmlab.comparison.finished_runs import compare_runs as compare_runs
 from lmlab.compression.verbs import compress as compress
 from lmlab.compression.verbs import decompress as decompress
 from lmlab.config import Mistake as Mistake

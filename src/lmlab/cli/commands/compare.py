@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import lmlab
-from lmlab.cli import options
+from lmlab.cli import completion, options
 from lmlab.cli.commands import Section
 from lmlab.config import Mistake, named_once, parse_settings
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.interrupt import exit_code
+from lmlab.learn.run_folder import record_file, required_record_file
 from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
 from lmlab.models.registry import model_class
@@ -23,7 +24,14 @@ SECTION: Section = "Compare"
 
 
 def command(
-    text: options.Text = "sotu",
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(
+            autocompletion=completion.texts,
+            help=f"{options.A_TEXT} Or finished runs, and a text to measure them on.",
+            show_default="sotu",
+        ),
+    ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -73,16 +81,30 @@ def command(
             help="Where models are trained: here or, with --each in steps or tokens, processes:N or ray:ADDRESS."
         ),
     ] = "here",
+    differences: Annotated[
+        bool, typer.Option("--differences", help="Print the paired differences of all models too.")
+    ] = False,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the paired differences of all models into this CSV file.")
+    ] = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
     """Compare every kind of language model on one text: a ranked table and an HTML report.
 
-    A model that fails is shown with the reason beside the others; the exit code is 1 only if all of them do.
+    A model that fails is shown with the reason beside the others; the exit code is 1 only if all of them do. Runs that are
+    finished are compared without training: name them, then a text or nothing for their own test part.
 
     Example: lmlab compare mytext.txt --budget 5m
+
+    Example: lmlab compare runs/gpt runs/ngram other.txt --differences
     """
     keep_memory()
+    if text is not None and len(text) > 1:
+        asked = {"budget": budget, "each": each, "models": models, "out": out}
+        _compare_runs(text, asked, seed=seed, device=device, differences=differences, csv=csv, json=json)
+        return
+    chosen_text = text[0] if text else "sotu"
     chosen = None if models is None else options.words(models)
     if chosen == []:
         raise Mistake(
@@ -90,14 +112,16 @@ def command(
         )
     for name in chosen or ():
         options.check_model_name(name)
-    options.check_text(text)
+    options.check_text(chosen_text)
     parts = options.parse_split(split, valid, test)
     from lmlab.cli.show.comparison import LiveTable, print_comparison
+    from lmlab.cli.show.differences import print_differences
+    from lmlab.comparison.differences import write_differences
     from lmlab.comparison.folder import kept_in
 
     with LiveTable() as watch:
         comparison = lmlab.compare(
-            text,
+            chosen_text,
             out=out,
             budget=budget,
             each=each,
@@ -125,13 +149,63 @@ def command(
         options.print_json(document | {"report": str(comparison.report), "details": str(details)})
     else:
         print_comparison(comparison.findings)
+        if differences:
+            print_differences(comparison.findings.ranking)
         print(f"Report: {comparison.report.resolve()}")
+    if csv is not None and comparison.findings.ranking is not None:
+        write_differences(comparison.findings.ranking, csv)
     if all(entry.status == "failed" for entry in comparison.entries):
         print("lmlab: every model failed; the report says how", file=sys.stderr)
         raise typer.Exit(1)
     if comparison.stopped:
         print(f"lmlab: stopped; {kept_in(comparison.report.parent)}", file=sys.stderr)
         raise typer.Exit(exit_code())
+
+
+def _compare_runs(
+    named: list[str],
+    asked: Mapping[str, object],
+    *,
+    seed: int,
+    device: str,
+    differences: bool,
+    csv: Path | None,
+    json: bool,
+) -> None:
+    """Compare finished runs on a text, or on the test part that they share."""
+    *runs, last = named
+    is_text = record_file(Path(last)) is None
+    runs = runs if is_text else named
+    for run in runs:
+        required_record_file(Path(run))
+    if is_text:
+        options.check_text(last)
+    if given := [name for name, value in asked.items() if value is not None]:
+        raise Mistake(
+            f"finished runs are measured, and nothing is trained: leave {{{given[0]}}} out",
+            code="training-of-finished-runs",
+            **{given[0]: None},
+        )
+    from lmlab.cli.show.differences import print_differences, print_runs
+    from lmlab.comparison.differences import write_differences
+
+    found = lmlab.compare_runs(
+        runs,
+        last if is_text else None,
+        seed=seed,
+        device=device,
+        watch=lambda run: print(f"measuring {run}", file=sys.stderr),
+    )
+    if json:
+        options.print_json(found.to_json())
+    else:
+        print_runs(found)
+        if differences:
+            print_differences(found.ranking)
+    if csv is not None and found.ranking is not None:
+        write_differences(found.ranking, csv)
+    if found.refused:
+        raise typer.Exit(1)
 
 
 def _shares_by_model(assignments: list[str]) -> dict[str, float]:

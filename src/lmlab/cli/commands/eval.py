@@ -25,6 +25,7 @@ def command(
     against: Annotated[
         Path | None, typer.Option(help="For a translator: another run to compare with, sentence by sentence.")
     ] = None,
+    per_token: Annotated[Path | None, typer.Option(help="Write the bits of every token into this CSV file.")] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     verbose: Annotated[bool, typer.Option("--verbose", help="Show every check of the certificate.")] = False,
@@ -39,7 +40,9 @@ def command(
     from lmlab.models.registry import kind_of
 
     with ProgressLine("eval") as line:
-        result = lmlab.evaluate(run, text, part=part, seed=seed, device=device, against=against, watch=line.measuring)
+        result = lmlab.evaluate(
+            run, text, part=part, seed=seed, device=device, against=against, per_token=per_token, watch=line.measuring
+        )
     if isinstance(result, Result):
         from lmlab.cli.show.result import print_result
 
