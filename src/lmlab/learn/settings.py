@@ -7,12 +7,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lmlab.config import Budget, Mistake, at_least_one, checked_seed, make, one_of, parse_settings, settings_of
+from lmlab.config import Budget, Mistake, a_share, at_least_one, checked_seed, make, one_of, parse_settings, settings_of
+from lmlab.learn.schedule import WARMUP, Decay
 from lmlab.models.registry import Way, kind_of
 
 OWN_OPTIONS = ("budget", "seed")
 CALLED_ELSEWHERE = {"lr": "learning_rate", "rate": "learning_rate", "muon_lr": "matrix_learning_rate"}
-CALLED_ELSEWHERE |= {"batch": "rows", "batch_size": "rows", "decay": "weight_decay", "wd": "weight_decay"}
+CALLED_ELSEWHERE |= {"batch": "rows", "batch_size": "rows", "wd": "weight_decay"}
+CALLED_ELSEWHERE |= {"grad_clip": "clip", "max_grad_norm": "clip", "gradient_clip_val": "clip", "clipping": "clip"}
+CALLED_ELSEWHERE |= {"warmup_iters": "warmup", "warmup_steps": "warmup", "warmup_ratio": "warmup", "min_lr": "decay_to"}
+CALLED_ELSEWHERE |= {"schedule": "decay", "scheduler": "decay", "lr_scheduler_type": "decay", "decay_lr": "decay"}
+CALLED_ELSEWHERE |= dict.fromkeys(
+    ("gradient_accumulation_steps", "gradient_accumulation", "accumulation", "accumulate"), "micro_batches"
+)
 CALLED_ELSEWHERE |= {"sequence_length": "length", "block_size": "length"}
 
 MOST_SEEDS = 1000  # maximum number of runs that differ in their seed alone
@@ -35,6 +42,10 @@ class TrainConfig:
     learning_rate: float | None = None  # of AdamW or AdaGrad, at the maximum of the schedule
     matrix_learning_rate: float | None = None  # of Muon, for matrices between hidden vectors
     matrix_every: int | None = None  # steps between two Muon updates of a matrix
+    warmup: float = WARMUP  # share of the budget over which the learning rate rises
+    decay: Decay = "linear"  # shape of its fall afterwards; stable: constant for most of the budget, then linear
+    decay_to: float = 0.0  # share of the maximum learning rate at the end of the budget
+    clip: float = 1.0  # maximum norm of the gradients of a step, without those of matrices that Muon updates
     weight_decay: float | None = None  # strength of the decay of matrices and embedding tables towards zero
     stepping: Stepping | None = None  # eager, or on a GPU captured as a CUDA graph, or compiled and captured
     rows: int | None = None  # sequences per step
@@ -68,6 +79,18 @@ class TrainConfig:
                 raise Mistake(
                     f"training: {name} is a number above 0, such as 0.002; got {rate:g}", code="rate-not-positive"
                 )
+        one_of("training", Decay, decay=self.decay)
+        a_share("training", warmup=self.warmup)
+        if not 0 <= self.decay_to <= 1:
+            raise Mistake(
+                f"training: decay_to is a share of the learning rate, from 0 to 1; got {self.decay_to:g}",
+                code="decay-to-not-a-share",
+            )
+        if not self.clip > 0:
+            raise Mistake(
+                f"training: clip is a number above 0, such as 1, or inf for no clipping; got {self.clip:g}",
+                code="clip-not-positive",
+            )
         if self.weight_decay is not None and not 0 <= self.weight_decay < math.inf:
             raise Mistake(
                 f"training: weight_decay is a number from 0 up; got {self.weight_decay:g}",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget
+from lmlab.learn.metrics_log import Log, with_logs
 from lmlab.learn.micro_batches import one_for_each_process
 from lmlab.learn.onlookers import Watch, watching
 from lmlab.learn.pace import Timings
@@ -43,6 +44,8 @@ def train(
     timings: Timings | None = None,
     watch: Watch | None = None,
     progress: bool = False,
+    log: Log | Sequence[Log] | None = None,
+    tensorboard: str | Path | None = None,
     world: World = SINGLE_PROCESS,
     until: float = 1.0,
 ) -> Run:
@@ -63,6 +66,8 @@ def train(
         timings: recent timings of steps on this machine, which several trainings share.
         watch: the progress display.
         progress: print progress to stderr if there is no `watch`.
+        log: a function, or several, called with each line of metrics as it is written: a dict of step, seconds and losses.
+        tensorboard: a folder for an event file, which TensorBoard reads while the training runs.
         world: the processes that train the model together. Each calls this function with the same arguments.
         until: the share of the budget after which training pauses, such as 0.25. `resume` goes on with it; sizes and schedule
             are those of the whole budget.
@@ -93,7 +98,7 @@ def train(
         tokenizer=tokenizer,
         columns=columns,
         timings=timings,
-        watch=watching(watch, progress, model, world),
+        watch=with_logs(watching(watch, progress, model, world), log, tensorboard if world.is_writer else None),
         world=world,
         until=checked_until(until),
     )
