@@ -58,9 +58,9 @@ SENTENCES = {  # by command: the code of the mistake, and what is printed
         "run-folder-not-empty",
         "run is not empty; name a new folder for the run, or go on with the one in it: --resume --out run",
     ),
-    "train ngram small.txt --budget 3m": (
+    "train ngram small.txt --learn rows=3": (
         "option-of-a-counting-model",
-        "ngram counts, and learns nothing: leave --budget out",
+        "ngram counts, and learns nothing: leave --learn out",
     ),
     "train gpt small.txt --budget soon": (
         "budget-not-understood",
@@ -255,7 +255,7 @@ SENTENCES = {  # by command: the code of the mistake, and what is printed
     ),
     "data get shakespear": (
         "corpus-unknown",
-        "there is no corpus 'shakespear': did you mean 'shakespeare'?",
+        "there is no corpus 'shakespear'; did you mean 'shakespeare'?",
     ),
     "decompress small.txt --model run -o back.txt": (
         "not-compressed",

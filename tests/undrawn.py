@@ -47,4 +47,4 @@ class Undrawn:
 def draw_no_comparisons(patch: pytest.MonkeyPatch) -> None:
     """Nor see how long drawing takes."""
     patch.setattr(report, "figures", Undrawn)
-    patch.setattr(run_comparison, "drawing_s", lambda: 0.02)
+    patch.setattr(run_comparison, "drawing_s", lambda: (0.02, 0.02))

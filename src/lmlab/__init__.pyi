@@ -32,6 +32,7 @@ from lmlab.learn.recipe import recipe as recipe
 from lmlab.learn.train import train as train
 from lmlab.promises.suite import contract as contract
 from lmlab.selection import best as best
+from lmlab.server.verbs import serve as serve
 from lmlab.sweeps import sweep as sweep
 from lmlab.tasks.classification.verbs import classify as classify
 from lmlab.tasks.classification.verbs import mistakes as mistakes

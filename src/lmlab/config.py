@@ -7,11 +7,13 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
+from lmlab import other_names
 from lmlab_derive.shared.mistakes import LISTED as LISTED
 from lmlab_derive.shared.mistakes import MOST_SEED as MOST_SEED
 from lmlab_derive.shared.mistakes import Mistake as Mistake
@@ -90,13 +92,18 @@ class Budget:
             )
 
     @classmethod
-    def parse(cls, text: str | Budget) -> Budget:
-        """Read "90s", "3m" or "3min", "1h", "500steps", "1e3steps", "2Mtokens" (k and M: thousand and million), "2epochs"."""
+    def parse(cls, text: str | float | Budget) -> Budget:
+        """Read a number of seconds, "90s", "3m" or "3min", "1h", "500steps", "1e3steps", "2Mtokens", "2epochs".
+
+        k and M are thousand and million.
+        """
         if isinstance(text, Budget):
             return text
+        if isinstance(text, Real) and not isinstance(text, bool):
+            return cls(seconds=float(text))
         if not isinstance(text, str):
             raise Mistake(
-                f"{{budget}} is text with a unit, such as '3m' or '500steps'; got {text!r}",
+                f"{{budget}} is a number of seconds or text with a unit, such as '3m' or '500steps'; got {text!r}",
                 code="budget-not-text",
                 budget=None,
             )
@@ -146,8 +153,50 @@ def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
     hints = typing.get_type_hints(config_class)
     for key in values:
         if key not in fields:
-            raise Mistake(f"{what} has no setting {key!r}; {nearest(key, fields)}", code="setting-unknown")
+            raise unknown_setting(what, key, values[key], fields)
     return config_class(**{key: _plain(value, hints[key], key) for key, value in values.items()})
+
+
+def recorded(config: Any) -> dict[str, Any]:
+    """The settings of a config as records and hashes have them: without those of `omitted_at_default` at their default.
+
+    A setting that is added to a kind of model goes there, so that the models there are keep their hash.
+    """
+    omitted = _omitted_at_default(type(config))
+    left_out = {
+        f.name for f in dataclasses.fields(config) if f.name in omitted and getattr(config, f.name) == f.default
+    }
+    return {name: value for name, value in dataclasses.asdict(config).items() if name not in left_out}
+
+
+def _omitted_at_default(config_class: type) -> Collection[str]:
+    found: Collection[str] = getattr(config_class, "omitted_at_default", ())
+    return found
+
+
+def with_our_names(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with our names for those that other tools name otherwise, each with a note; unknown names stay as they are."""
+    fields, found = settings_of(config_class), dict[str, Any]()
+    for key, value in values.items():
+        found[our_setting(key, fields, found) if isinstance(key, str) else key] = value
+    return found
+
+
+def our_setting(key: str, known: Iterable[str], given: Mapping[str, Any]) -> str:
+    """Our name for a setting, with a note where it was given by another tool's name; Mistake if it is among the given ones."""
+    ours = other_names.setting_name(key, list(known))
+    if ours in given:
+        raise Mistake(f"{ours} is set twice, once as {key}; leave one of them out", code="setting-twice")
+    if ours != key:
+        warnings.warn(f"{key} is called {ours} here", Note, stacklevel=2)
+    return ours
+
+
+def unknown_setting(what: str, key: str, value: object, known: Iterable[str]) -> Mistake:
+    """The Mistake that says where a name of another tool is set, or else the nearest known name."""
+    known = list(known)
+    where, settings = other_names.about_setting(key, value, known)
+    return Mistake(f"{what} has no setting {key!r}; {where or nearest(key, known)}", code="setting-unknown", **settings)
 
 
 def _plain(value: Any, hint: Any, key: str) -> Any:
@@ -186,6 +235,11 @@ def settings_of(config_class: type, leave_out: Iterable[str] = ()) -> list[str]:
     return [f.name for f in dataclasses.fields(config_class) if f.name not in leave_out]
 
 
+def resolved_settings_of(config_class: type) -> list[str]:
+    """The names of the settings that a resolved config never leaves open."""
+    return settings_of(config_class, leave_out=_omitted_at_default(config_class))
+
+
 def texts_of(given: object) -> list[str]:
     """A text or several, as a list of at least one; Mistake for anything else."""
     texts = [given] if isinstance(given, str) else list(given) if isinstance(given, list | tuple) else None
@@ -215,7 +269,8 @@ def parse_settings(
 
     leave_out: fields that are no settings.
     """
-    hints = {name: hint for name, hint in typing.get_type_hints(config_class).items() if name not in leave_out}
+    all_hints, known = typing.get_type_hints(config_class), settings_of(config_class, leave_out)
+    hints = {name: all_hints[name] for name in known}
     values: dict[str, Any] = {}
     for assignment in named_once(assignments):
         key, equals, text = assignment.partition("=")
@@ -228,9 +283,10 @@ def parse_settings(
             raise Mistake(
                 f"setting {assignment!r} has no value; write auto to leave it open", code="setting-without-value"
             )
-        if key not in hints:
-            raise Mistake(f"{what} has no setting {key!r}; {nearest(key, hints)}", code="setting-unknown")
-        values[key] = _read(text.strip(), hints[key], key)
+        ours = our_setting(key, hints, values)
+        if ours not in hints:
+            raise unknown_setting(what, key, text.strip(), hints)
+        values[ours] = _read(text.strip(), hints[ours], ours)
     return values
 
 
@@ -283,6 +339,13 @@ def a_share(model: str, **settings: float | None) -> None:
     for name, value in settings.items():
         if value is not None and not 0 <= value < 1:
             raise Mistake(f"{model}: {name} is a share, from 0 to below 1; got {value:g}", code="setting-not-a-share")
+
+
+def above_zero(model: str, **settings: float | None) -> None:
+    """Mistake unless each setting is a number above 0 (or not chosen yet)."""
+    for name, value in settings.items():
+        if value is not None and not 0 < value < float("inf"):
+            raise Mistake(f"{model}: {name} must be a number above 0; got {value:g}", code="setting-not-above-zero")
 
 
 def misfit(wanted: Mapping[str, Sequence[int]], given: Mapping[str, Any]) -> str:

@@ -222,3 +222,29 @@ def test_a_report_says_in_whole_sentences_that_its_parts_share_nothing(lmlab: Lm
     Path("luck.txt").write_text("".join(random.Random(0).choices("abcdefgh ", k=4000)))
     done(lmlab("compare", "luck.txt", "--models", "uniform", "--budget", "2s", "--out", "luck"))
     assert ">The test part shares no 50 bytes in a row with the training part.<" in Path("luck/report.html").read_text()
+
+
+def test_a_model_that_fails_a_check_stands_below_the_ranking_with_the_reason_and_ends_in_exit_code_1(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = Bag.score
+    monkeypatch.setattr(Bag, "score", lambda self, tokens: honest(self, tokens) * 0.5)
+    code, out, err = lmlab("compare", small_text, "--models", "uniform,bag,ngram", "--budget", "4s", "--out", "out")
+    assert code == 1
+    assert "a check failed, so not ranked: bag" in err
+    assert out.index("uniform") < out.index("bag (")
+    assert "not ranked: its check score is probability failed (" in out
+
+
+def test_the_most_important_remarks_come_after_the_ranking_and_the_others_on_request(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmlab.cli.show.comparison.remarks", lambda _: [f"remark {n}" for n in range(9)])
+    asked = ["compare", small_text, "--models", "uniform,bag", "--budget", "2s", "--out", "out"]
+    _, out, _ = lmlab(*asked)
+    assert [n for n in range(9) if f"remark {n}\n" in out] == list(range(5))
+    assert out.index("uniform") < out.index("remark 0")
+    assert "--verbose shows them" in out
+    _, out, _ = lmlab(*asked, "--verbose")
+    assert [n for n in range(9) if f"remark {n}\n" in out] == list(range(9))
+    assert "--verbose" not in out

@@ -14,6 +14,7 @@ from lmlab.comparison.remarks import (
     calibrated,
     copied,
     diverged,
+    over_budget,
     repeated,
     reused,
     undertrained,
@@ -29,7 +30,7 @@ def model(
     bits: float,
     *,
     valid: float | None = None,
-    wanted: str | None = None,
+    still_falling: float | None = None,
     untold: bool = False,
     reused: bool = False,
     allowed_s: float | None = None,
@@ -37,38 +38,39 @@ def model(
     curve = (
         () if valid is None else (CurvePoint(seconds=1, bits_per_byte=9.0), CurvePoint(seconds=2, bits_per_byte=valid))
     )
-    training = Training(tokens=1, seconds=1.0, steps=1, wanted=wanted, untold=untold, allowed_s=allowed_s)
+    training = Training(tokens=1, seconds=1.0, steps=1, still_falling=still_falling, untold=untold, allowed_s=allowed_s)
     return SimpleNamespace(name=name, model=name, bits_per_byte=bits, curve=curve, training=training, reused=reused)
 
 
 def found(
     entries: Sequence[Any], yardsticks: Sequence[Baseline] = (), shares: Mapping[str, float] | None = None
 ) -> Findings:
-    made = SimpleNamespace(entries=entries, measured_entries=entries, yardsticks=yardsticks, shares=shares or {})
+    made = SimpleNamespace(
+        entries=entries, measured_entries=entries, trusted_entries=entries, yardsticks=yardsticks, shares=shares or {}
+    )
     return made  # type: ignore[return-value]
 
 
-def test_models_that_were_undertrained_are_named_with_what_they_would_have_liked() -> None:
-    entries = [model("gpt", 2.0, wanted="240s"), model("bigram", 3.0), model("gru", 2.5, wanted="60s")]
-    said = "Undertrained, still learning fast when their time was up: gpt (at least 240s), gru (at least 60s)."
-    assert undertrained(found(entries)) == said
+def test_models_that_were_undertrained_are_named_with_what_a_doubling_brought() -> None:
+    entries = [model("gpt", 2.0, still_falling=0.31), model("bigram", 3.0), model("gru", 2.5, still_falling=0.8)]
+    assert "still lowered the loss by so many bits per byte: gru 0.8, gpt 0.31." in undertrained(found(entries))
     assert undertrained(found(entries[1:2])) == ""
 
 
 def test_models_whose_curves_are_too_short_to_tell_are_named() -> None:
     entries = [
-        model("gpt", 2.0, wanted="240s"),
+        model("gpt", 2.0, still_falling=0.31),
         model("gru", 2.5, untold=True),
         model("rnn-attention", 2.6, untold=True),
     ]
-    assert untold(found(entries)).endswith("too short to tell whether it was enough: gru, rnn-attention.")
+    assert untold(found(entries)).endswith("in the second half of their time: gru, rnn-attention.")
     assert untold(found(entries[:1])) == ""
 
 
 def test_models_that_had_less_time_than_others_are_named() -> None:
     entries = [model("ngram", 2.0), model("gru", 2.5, allowed_s=8.9), model("gpt", 7.5, allowed_s=4.4)]
     said = unequal(found(entries))
-    assert "their turn came: gpt (4.4 s); others had 8.9 s." in said
+    assert "than the others (8.9 s), because time was lost before their turn: gpt (4.4 s)." in said
     assert unequal(found(entries[:2])) == ""
     assert unequal(found([*entries[:2], model("gpt", 3.0, allowed_s=8.1)])) == ""
     assert unequal(found(entries, shares={"gpt": 0.5})) == ""
@@ -77,6 +79,12 @@ def test_models_that_had_less_time_than_others_are_named() -> None:
 def test_models_of_an_earlier_comparison_are_named() -> None:
     assert reused(found([model("gpt", 2.0, reused=True), model("gru", 2.5)])).endswith("in part: gpt.")
     assert reused(found([model("gru", 2.5)])) == ""
+
+
+def test_a_comparison_that_took_longer_than_its_budget_says_so() -> None:
+    assert over_budget(SimpleNamespace(budget_s=60.0, seconds=62.0)) == ""  # type: ignore[arg-type]
+    assert over_budget(SimpleNamespace(budget_s=None, seconds=62.0)) == ""  # type: ignore[arg-type]
+    assert over_budget(SimpleNamespace(budget_s=60.0, seconds=75.0)).startswith("Took 75 s of a budget of 60 s")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("bits", "is_said"), [(2.36, True), (5.4, False)])
@@ -123,7 +131,7 @@ def measured(verdict: str, share: float, why: str = "") -> Any:
 
 def test_what_of_the_test_part_was_trained_on_word_for_word_is_said_though_repeating_is_usual_in_this_text() -> None:
     said = repeated(measured("held out", 1 / 3))
-    assert said.startswith("33% of the test part also stands in the training part, in pieces of 50 bytes or more")
+    assert said.startswith("33% of the test part also occurs in the training part, in pieces of 50 bytes or more")
     assert repeated(measured("held out", 0.002)) == ""
     known = measured("not held out", 1.0)
     assert copied(known)  # which says more

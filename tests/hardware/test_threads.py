@@ -102,3 +102,18 @@ def test_one_thread_is_one_for_kernels_that_do_not_listen_to_torch() -> None:
         with threads.using_threads(torch.device("cpu"), 2):
             assert library.omp_get_max_active_levels() == levels > 0
     assert library.omp_get_max_active_levels() == levels
+
+
+def test_threads_that_are_fast_for_a_moment_and_slow_on_the_whole_are_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two threads beside busy processes: once both cores were free."""
+    tries = {1: iter([30.0, 29.0, 31.0]), 2: iter([5.0, 50.0, 4.0])}
+    monkeypatch.setattr(threads.rates, "product_flops", lambda *_: next(tries[torch.get_num_threads()]))
+    assert threads.threads_now(2) == 1
+
+
+def test_a_single_disturbance_does_not_take_a_thread_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = {1: iter([30.0, 29.0, 31.0]), 2: iter([5.0, 50.0, 51.0])}
+    monkeypatch.setattr(threads.rates, "product_flops", lambda *_: next(tries[torch.get_num_threads()]))
+    assert threads.threads_now(2) == 2

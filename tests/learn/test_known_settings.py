@@ -11,7 +11,6 @@ import torch
 
 import lmlab as lab
 from command_line import Lmlab, done, refused
-from lmlab.learn.settings import CALLED_ELSEWHERE, LEARNING
 
 LSTM: dict[str, Any] = {"settings": {"width": 16, "embedding_width": 8, "tie": False}, "device": "cpu"}
 
@@ -44,10 +43,17 @@ def test_clipping_changes_the_weights_only_below_the_norm_of_the_gradients(small
     assert not all(torch.equal(usual[name], strong[name]) for name in usual)
 
 
-def test_names_of_other_programs_lead_to_ours(lmlab: Lmlab, small_text: Path) -> None:
-    assert set(CALLED_ELSEWHERE.values()) <= set(LEARNING)
-    for theirs in ("grad_clip", "warmup_iters", "gradient_accumulation_steps", "min_lr", "wd"):
-        refused(lmlab("train", "lstm", small_text, "--learn", f"{theirs}=1"), CALLED_ELSEWHERE[theirs])
+def test_names_of_other_programs_are_taken_or_lead_to_ours(lmlab: Lmlab, small_text: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    learn = ("--learn", "grad_clip=0.5", "--learn", "lr_scheduler_type=cosine", "--learn", "wd=0.2")
+    done(lmlab("train", "bigram", small_text, "--budget", "2steps", "--out", out, "--device", "cpu", *learn))
+    assert lab.load(out).record.training.learning == {"clip": 0.5, "decay": "cosine", "weight_decay": 0.2}
+    for theirs, ours in (
+        ("warmup_iters", "warmup=0.02"),
+        ("min_lr", "decay_to=0.1"),
+        ("grad_accum", "micro_batches=4"),
+    ):
+        refused(lmlab("train", "bigram", small_text, "--learn", f"{theirs}=100"), ours)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import lmlab
-from lmlab.config import Budget
 from lmlab.learn.clock import Spent
-from lmlab.learn.undertrained import too_short_to_tell, undertrained
+from lmlab.learn.undertrained import Undertrained, too_short_to_tell, undertrained
+from lmlab.records import from_json
 
 UNIT = "bits per byte"
 
@@ -23,39 +23,38 @@ def lines(*values: float | None, start: int = 0, train: float = 9.0) -> list[dic
 
 
 def test_what_the_second_half_gained_decides() -> None:
-    steep = undertrained(lines(4.0, 3.0, 2.6, 2.4, 2.2, 2.0), UNIT, Budget(steps=60))
+    steep = undertrained(lines(4.0, 3.0, 2.6, 2.4, 2.2, 2.0), UNIT)
     assert steep is not None
     assert steep.gained == pytest.approx(0.6 / 2.6)
-    assert steep.wanted == "960steps"  # 23 % → 14 → 8 → 5: four doublings, the most that are spoken of
+    assert steep.fell == pytest.approx(0.6)
     assert str(steep) == (
-        "undertrained: the second half of the budget still lowered its loss by 23%; it would have liked at least 960steps"
+        "undertrained: the second half of its budget, a doubling of its training,"
+        " still lowered its loss by 0.6 bits per byte (23%)"
     )
-    assert undertrained(lines(4.0, 3.0, 2.05, 2.03, 2.01, 2.0), UNIT, Budget(steps=60)) is None
-    assert undertrained(lines(2.0, 1.9, 1.8, 1.9, 2.0, 2.1), UNIT, Budget(steps=60)) is None  # it got worse
+    assert undertrained(lines(4.0, 3.0, 2.05, 2.03, 2.01, 2.0), UNIT) is None
+    assert undertrained(lines(2.0, 1.9, 1.8, 1.9, 2.0, 2.1), UNIT) is None  # it got worse
 
 
-def test_one_doubling_is_asked_for_where_it_was_nearly_flat() -> None:
-    found = undertrained(lines(4.0, 3.0, 2.08, 2.05, 2.02, 2.0), UNIT, Budget(seconds=90))
-    assert found is not None
-    assert found.wanted == "180s"
+def test_a_record_of_an_older_version_says_the_share_alone() -> None:
+    old = from_json(Undertrained, {"gained": 0.12, "wanted": "240s"})
+    assert str(old).endswith("still lowered its loss by 12%")
 
 
 def test_two_points_far_apart_are_enough_where_the_fall_between_them_was_steep() -> None:
     far_apart = lines(6.049, 5.203)  # what a busy machine left of a gpt in eight seconds
     far_apart[0]["step"], far_apart[1]["step"] = 2, 31
-    found = undertrained(far_apart, UNIT, Budget(seconds=8))
+    found = undertrained(far_apart, UNIT)
     assert found is not None
     assert found.gained == pytest.approx(0.04, abs=0.002)  # a straight line would say 8 %
-    assert found.wanted == "16s"
     flat = lines(6.049, 5.7)
     flat[0]["step"], flat[1]["step"] = 2, 31
-    assert undertrained(flat, UNIT, Budget(seconds=8)) is None
+    assert undertrained(flat, UNIT) is None
 
 
 def test_a_curve_that_begins_in_the_second_half_cannot_tell() -> None:
     late = lines(5.255, 5.109)  # what two seconds of a large gru left: neither steep nor flat
     late[0]["step"], late[1]["step"] = 16, 21
-    assert undertrained(late, UNIT, Budget(seconds=2)) is None
+    assert undertrained(late, UNIT) is None
     assert too_short_to_tell(late)
     assert too_short_to_tell(lines(4.0))
     assert not too_short_to_tell(lines(4.0, 3.0))
@@ -67,23 +66,23 @@ def test_a_curve_that_begins_in_the_second_half_cannot_tell() -> None:
 
 
 def test_one_point_says_nothing_and_without_validation_training_speaks() -> None:
-    assert undertrained(lines(4.0), UNIT, Budget(steps=20)) is None
-    assert undertrained(lines(None, None, None, None), UNIT, Budget(steps=40)) is not None
-    assert undertrained(lines(None, None, None, None, train=1e6), UNIT, Budget(steps=40)) is None
+    assert undertrained(lines(4.0), UNIT) is None
+    assert undertrained(lines(None, None, None, None), UNIT) is not None
+    assert undertrained(lines(None, None, None, None, train=1e6), UNIT) is None
 
 
 def test_a_run_that_went_on_is_judged_by_the_budget_it_got_last() -> None:
     before = lines(4.0, 3.0, 2.5, 2.0)
     after = lines(2.0, 1.995, 1.99, 1.99, start=40)
-    assert undertrained(before + after, UNIT, Budget(steps=40), Spent(steps=40)) is None
-    assert undertrained(before, UNIT, Budget(steps=40)) is not None
+    assert undertrained(before + after, UNIT, Spent(steps=40)) is None
+    assert undertrained(before, UNIT) is not None
 
 
-def test_of_a_run_that_went_on_more_is_asked_for_as_more() -> None:
+def test_of_a_run_that_went_on_the_fall_is_that_of_the_extension() -> None:
     after = lines(4.0, 3.0, 2.08, 2.05, 2.02, 2.0, start=40)
-    found = undertrained(lines(5.0, 4.5, 4.2, 4.1) + after, UNIT, Budget(seconds=2), Spent(steps=40, seconds=6.3))
+    found = undertrained(lines(5.0, 4.5, 4.2, 4.1) + after, UNIT, Spent(steps=40, seconds=6.3))
     assert found is not None
-    assert found.wanted == "+4s"  # and not 4s, of which it had twice as many
+    assert found.fell == pytest.approx(0.08)
 
 
 def test_a_run_of_one_look_says_that_it_cannot_tell(
@@ -113,4 +112,4 @@ def test_real_runs_a_short_one_is_called_undertrained_and_a_long_one_is_not(smal
 
 
 def test_a_loss_of_nothing_has_nothing_to_gain() -> None:
-    assert undertrained(lines(0.0, 0.0, 0.0, 0.0), UNIT, Budget(steps=40)) is None
+    assert undertrained(lines(0.0, 0.0, 0.0, 0.0), UNIT) is None

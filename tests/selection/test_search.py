@@ -28,7 +28,8 @@ def two_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two candidates learn, in however little time."""
     monkeypatch.setattr(candidates, "FIELDS", ((1e9, 2),))
     monkeypatch.setattr(candidates, "LEAST_TRAIN_S", 0.8)
-    monkeypatch.setattr("lmlab.selection.rungs.LATE", 0.0)  # however busy the machine is
+    monkeypatch.setattr(candidates, "LEAST_RESERVE_S", 100.0)  # so that no time is left for those that were stopped
+    monkeypatch.setattr("lmlab.selection.rungs.LATE", -1e9)  # however busy the machine is
     monkeypatch.setattr("lmlab.selection.run_search.COUNTING", 1e9)
 
 

@@ -192,6 +192,22 @@ def test_some_lines_that_are_copied_are_told_of_though_the_text_counts_as_held_o
     assert found.is_worth_telling
 
 
+def test_a_text_that_shares_no_more_than_is_usual_is_no_reason_to_warn(tmp_path: Path) -> None:
+    """A log: what its lines share with the training text is what the training text shares with itself."""
+    random = np.random.default_rng(3)
+    words = ["".join(chr(97 + i) for i in random.integers(26, size=9)) for _ in range(60)]
+    lines = [
+        f"server {words[a]} accepted {words[b]} from {words[c]}" for a, b, c in random.integers(60, size=(6000, 3))
+    ]
+    train = part(tmp_path, "\n".join(lines[:5000]), "train")
+    found = held_out(
+        [Fingerprint.of(train)], part(tmp_path, "\n".join(lines[5000:]), "test"), {train.sha256: train}.get
+    )
+    assert found.verdict == "held out"
+    assert found.shared >= 0.2
+    assert not found.is_worth_telling
+
+
 def test_a_text_of_which_most_stands_in_training_is_not_held_out_though_that_is_usual_there(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     once = ["".join(chr(97 + i) for i in random.integers(26, size=2000)) for _ in range(60)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 import sys
 import warnings
@@ -20,7 +21,7 @@ from lmlab.cli import completion
 from lmlab.config import Budget, Caution, Mistake, Note, checked_seed
 from lmlab.learn.run_advice import weights_warning
 from lmlab.learn.run_folder import required_record_file
-from lmlab.models.registry import kind_of, trainable_kind
+from lmlab.models.registry import Way, kind_of, language_model, trainable_kind
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run as TrainedRun
@@ -92,13 +93,13 @@ DEFAULT_SPLIT = "80,10,10"
 
 
 def parse_split(text: str, valid: str | None = None, test: str | None = None) -> tuple[float, ...]:
-    """Parse shares such as "80,10,10". Shares that sum to neither 100 nor 1 cause a `Note` with the resulting percentages.
+    """Parse shares such as "80,10,10" or "80/10/10". Other signs or sums than usual cause a `Note` with what they make.
 
     Raises:
         Mistake: the shares are invalid, or have no effect because --valid or --test names the held-out text.
     """
     try:
-        shares = tuple(float(share) for share in text.split(","))
+        shares = tuple(float(share) for share in re.split(r"[,/:;]", text))
     except ValueError:
         shares = ()
     if len(shares) != 3 or not all(0 <= share < math.inf for share in shares) or shares[0] == 0:
@@ -111,10 +112,12 @@ def parse_split(text: str, valid: str | None = None, test: str | None = None) ->
         given = "{test}" if valid is None else "{valid}"
         message = f"{{split}} divides TEXT, which {given} leaves whole for training; leave one of them out"
         raise Mistake(message, code="split-divides-nothing", split=None, valid=None, test=None)
-    if not any(math.isclose(whole := sum(shares), usual) for usual in (1, 100)):
+    whole = sum(shares)
+    is_usual = any(math.isclose(whole, usual) for usual in (1, 100))
+    if not is_usual or "," not in text:
         parts = zip(("training", "validation", "test"), shares, strict=True)
         named = ", ".join(f"{part} {share / whole:.1%}" for part, share in parts)
-        said = f"--split {text} adds up to {whole:g}, which makes {named}"
+        said = f"--split {text}{'' if is_usual else f' adds up to {whole:g}, which'} makes {named}"
         warnings.warn(said, Note, stacklevel=2)
     return shares
 
@@ -135,19 +138,24 @@ def check_model_name(name: str) -> None:
     trainable_kind(name)
 
 
+def check_language_model(name: str) -> None:
+    """Raise a Mistake with the nearest language model if there is no such model, or if it is none that is trained on a text."""
+    language_model(name)
+    trainable_kind(name)
+
+
 def budget_of(model: str, typed: str | None, usual: str) -> str:
     """Return the budget of the command line, or the default one.
 
-    In Python a count model accepts a budget, so that a loop can give all models the same one.
+    A count model ignores it, with a note, so that a loop can give all models the same one.
 
     Raises:
-        Mistake: the budget is invalid, or the model is a count model, which ignores budgets.
+        Mistake: the budget is invalid.
     """
-    from lmlab.learn.settings import refuse_if_it_counts
-
-    refuse_if_it_counts(model, budget=typed)
     if typed is not None:
         Budget.parse(typed)  # report an error before torch is imported
+        if kind_of(model).way is Way.COUNTS:
+            warnings.warn(f"{model} reads the text once and ignores --budget", Note, stacklevel=2)
     return usual if typed is None else typed
 
 

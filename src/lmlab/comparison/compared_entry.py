@@ -109,6 +109,14 @@ class ComparedEntry:
         return max(held, default=0)
 
     @property
+    def valid_bits_per_byte(self) -> float | None:
+        """Bits per byte of the validation part under the first seed's weights; None: unknown."""
+        if self.run is None:
+            return None
+        curve = [bits for line in self.run.metrics if (bits := line.get("valid_bits_per_byte")) is not None]
+        return min(curve, default=self.trained[0].valid_bits_per_byte)
+
+    @property
     def message(self) -> str:
         """The message at the end of training of the last seed."""
         return self.trained[-1].message if self.trained else ""

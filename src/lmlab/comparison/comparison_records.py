@@ -104,7 +104,8 @@ class ComparisonRecords:
             if store.trained is None:
                 store.write_spec(replace(asked, budget=store.run.record.training.budget))
                 try:
-                    store.write_trained(trained_record(store.run, seconds=store.run.record.result.seconds))
+                    seconds = store.run.record.result.seconds
+                    store.write_trained(trained_record(store.run, seconds=seconds, device=self.asked.device))
                 except Mistake as nothing_learned:
                     self.errors[name] = in_one_line(nothing_learned)
         if not self.asked.timed and self.folder.plan.test_bytes is None:

@@ -55,6 +55,9 @@ class TrainedEntry:
     seconds: float  # of preparation, training and saving
     peak_memory_bytes: int = 0  # of the whole process; 0: unknown
     message: str = ""  # at the end of training
+    valid_bits_per_byte: float | None = (
+        None  # of a count model, which has no validation curve; None: a curve tells, or unknown
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,7 +117,9 @@ class Training:
     allowed_s: float | None = None  # planned training seconds per run; the smallest over seeds
     planned_tokens: float | None = None  # tokens that the model size was chosen for; None: not planned
     untold: bool = False  # first validated in the second half of its time: the curve is too short to judge
-    wanted: str | None = None  # the smallest budget expected to suffice, if the loss was still falling steeply
+    still_falling: float | None = (
+        None  # bits per byte that the second half of its time brought, if it fell steeply to the end
+    )
     calibrated: float | None = None  # calibration factor of the logits (first seed)
     diverged: int = 0  # runs that diverged; their best weights before that were scored
 
@@ -154,6 +156,12 @@ class Entry:
     training_flops: float | None = None
     tokens_per_second: float | None = None
     curve: tuple[CurvePoint, ...] = ()
+    valid_bits_per_byte: float | None = None  # of the validation part, with the saved weights; None: unknown
+
+    @property
+    def failed_a_check(self) -> bool:
+        """Whether a check of its certificate failed, so that its number is wrong or not held out."""
+        return self.result is not None and any(check.passed is False for check in self.result.checks)
 
     @property
     def bits_per_byte(self) -> float | None:
@@ -309,3 +317,9 @@ class Findings:
     def measured_entries(self) -> list[Entry]:
         """The entries with a result, best first."""
         return [entry for entry in self.entries if entry.result is not None]
+
+    @property
+    def trusted_entries(self) -> list[Entry]:
+        """The entries that pictures and remarks are about: those with a rank, or without any the ones that failed no check."""
+        ranked = [entry for entry in self.entries if entry.rank is not None]
+        return ranked or [entry for entry in self.measured_entries if not entry.failed_a_check]

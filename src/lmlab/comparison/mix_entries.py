@@ -10,25 +10,20 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
 from lmlab.comparison.compared_entry import ComparedEntry
 from lmlab.comparison.measure_run import measure_run
 from lmlab.comparison.mixes import EntryMix, MixedPart
 from lmlab.comparison.score_found import Score
 from lmlab.learn.fit import stream_folder
-from lmlab.learn.mixing import FEWEST_TOKENS, ROWS, mix
+from lmlab.learn.mixing import FEWEST_TOKENS, mix
 from lmlab.learn.run import Run
 from lmlab.measure import paired_difference
-from lmlab.measure.score import device_of, evaluating
 from lmlab.page.numbers import counted
-from lmlab.text.batches import even_windows
 from lmlab.text.stream import tokenize
 
 READINGS = 1.5  # time of mixing, as a multiple of the time to score the parts: validation part, then test part
 FITTING_S = 2e-5  # seconds per token to fit the weights
-TRIED = 1 / 8  # validation tokens read to select the best entries, as a share of the scored tokens
-WINDOW = 256  # tokens per window of that selection
+FEWEST = 2  # models are mixed even if no time is left: people ask for the mix, and two take a few seconds
 
 
 def why_not_mixed(entries: Sequence[ComparedEntry]) -> str:
@@ -48,49 +43,31 @@ def why_not_mixed_runs(spec: str, run: Run) -> str:
     )
 
 
-def worth_mixing(entries: Sequence[ComparedEntry], time_s: float | None, device: str) -> list[ComparedEntry]:
-    """Return the entries that there is time to mix, in their order; none if there is not time for two.
+def worth_mixing(entries: Sequence[ComparedEntry], time_s: float | None) -> list[ComparedEntry]:
+    """Return the entries that there is time to mix, in their order; if time is short the best by validation, and at least two.
 
-    If time is short, the best entries by validation loss are chosen, on tokens that all of them score. A choice by the test
-    part would bias the result of the mix.
+    A choice by the test part would bias the result of the mix.
 
     Args:
         entries: the entries that can be mixed.
         time_s: seconds for mixing; None: no limit.
-        device: the device to score on.
     """
     if time_s is None:
         return list(entries)
-    measured = entries[0].scored.tokens
-    left_s = time_s - FITTING_S * measured
+    left_s = time_s - FITTING_S * entries[0].scored.tokens
     seconds = [entry.seed_results[0].seconds for entry in entries]
     if READINGS * sum(seconds) <= left_s:
         return list(entries)
-    tried = max(FEWEST_TOKENS, int(TRIED * measured))
-    left_s -= tried / measured * sum(seconds)
-    if READINGS * sum(sorted(seconds)[:2]) > left_s:
-        return []  # not enough time even for the two fastest
-    nats = [_validation_nats(entry.runs[0], tried, device) for entry in entries]
-    chosen: list[int] = []
-    for place in sorted(range(len(entries)), key=nats.__getitem__):
+    valid = [math.inf if (bits := entry.valid_bits_per_byte) is None else bits for entry in entries]
+    best_first = sorted(range(len(entries)), key=valid.__getitem__)
+    chosen = best_first[:FEWEST]
+    left_s -= READINGS * sum(seconds[place] for place in chosen)
+    for place in best_first[FEWEST:]:
         left_s -= READINGS * seconds[place]
         if left_s < 0:
             break
         chosen.append(place)
-    return [entries[place] for place in sorted(chosen)] if len(chosen) > 1 else []
-
-
-@torch.no_grad()
-def _validation_nats(run: Run, tokens: int, device: str) -> float:
-    """Return the mean nats per token over about `tokens` validation tokens, the same ones for all runs of a tokenizer."""
-    stream, model = tokenize(run.corpus.valid, run.tokenizer, stream_folder()), run.load(device)
-    length = min(WINDOW, stream.tokens)
-    nats = []
-    with evaluating(model):
-        for batch in even_windows(stream, tokens // length, length).split(ROWS):
-            nats_BT = model.score(batch.tokens_BT.to(device_of(model))).cpu()
-            nats.append(nats_BT.flatten() if batch.mask_BT is None else nats_BT[batch.mask_BT])
-    return float(torch.cat(nats).mean(dtype=torch.float64))
+    return [entries[place] for place in sorted(chosen)]
 
 
 def mixed(

@@ -36,6 +36,11 @@ class Comparison:
     report: Path
     stopped: bool = False
 
+    @property
+    def failed_checks(self) -> list[str]:
+        """The names of the models whose scores failed a check of their certificates."""
+        return [entry.name for entry in self.findings.entries if entry.failed_a_check]
+
     def __repr__(self) -> str:
         ranked = [e for e in self.entries if e.result is not None]
         shown = ", ".join(f"{e.name} {e.result.bits_per_byte:.4f}" for e in ranked[:3] if e.result is not None)

@@ -1,4 +1,4 @@
-"""The ranking as rows of ten columns, for the report and the terminal."""
+"""The ranking as rows of nine columns, for the report and the terminal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lmlab.comparison.findings import Entry, Findings, RankingFound
+from lmlab.comparison.score_found import Score
 from lmlab.measure.ranks import PIECES
 from lmlab.page import numbers
 
@@ -15,7 +16,6 @@ COLUMNS = [
     "model",
     "bits per byte",
     "95% interval",
-    "perplexity per word",
     "parameters",
     "FLOPs",
     "seconds",
@@ -23,6 +23,11 @@ COLUMNS = [
     "memory",
 ]
 NAME = COLUMNS.index("model")
+LETTERS = (
+    "Two models share a letter exactly when they cannot be told apart: when the interval of their paired difference includes"
+    " zero, all pairs taken together at 95%."
+)
+UNRANKED = ("uncertified", "failed")  # kinds of lines that stand below the ranking
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,19 +47,28 @@ class Line:
 
 
 def lines(found: Findings) -> list[Line]:
-    """Return models, compressor baselines and the exact entropy by bits per byte, then entries without a number."""
+    """Return models, compressor baselines and the exact entropy by bits per byte, then entries without a rank."""
     cells: tuple[str, ...]
     rows = [_of_model(entry, found.ranking) for entry in found.entries]
     for stick in found.yardsticks:
         bits = stick.bits_per_byte
-        cells = ("", stick.name, numbers.bits(bits), "", "", "", "", f"{stick.seconds:.1f}")
+        cells = ("", stick.name, numbers.bits(bits), "", "", "", f"{stick.seconds:.1f}")
         rows.append(Line(kind="yardstick", name=stick.name, cells=cells, bits_per_byte=bits, detail=stick.detail))
     entropy = found.corpus.entropy_bits_per_byte
     if entropy is not None:
         name, detail = "exact entropy", "of the source that wrote the text: no model can do better in the long run"
         cells = ("", name, numbers.bits(entropy))
         rows.append(Line(kind="entropy", name=name, cells=cells, bits_per_byte=entropy, detail=detail))
-    return sorted(rows, key=lambda row: row.bits_per_byte)
+    return sorted(rows, key=lambda row: (row.kind in UNRANKED, row.bits_per_byte))
+
+
+def why_not_ranked(score: Score) -> str:
+    """Return the checks that a score did not pass, in words; empty: it passed all."""
+    failed = [check for check in score.checks if check.passed is False]
+    return "; ".join(
+        f"its check {check.name.replace('_', ' ')} {'failed' if failed else 'is not known'} ({check.detail})"
+        for check in failed or [check for check in score.checks if check.passed is None]
+    )
 
 
 def _place(entry: Entry, ranking: RankingFound | None) -> str:
@@ -71,9 +85,7 @@ def what_ranks_mean(found: Findings) -> str:
         note = found.ranking.note
         about = f" These intervals are {note}." if note.startswith("for ") else f" Here nothing can be: {note}."
     return (
-        "Two models share a letter exactly when they cannot be told apart: when the interval of their paired difference"
-        f" includes zero, all pairs taken together at 95%. The ranks are those that a model may have.{about}"
-        f"{_against_first_sight(found)}{_throughout(found)}"
+        f"{LETTERS} The ranks are those that a model may have.{about}{_against_first_sight(found)}{_throughout(found)}"
     )
 
 
@@ -129,15 +141,18 @@ def _of_model(entry: Entry, ranking: RankingFound | None) -> Line:
         entry.name,
         numbers.bits(bits),
         numbers.interval(result.interval),
-        numbers.perplexity(result.perplexity_per_word),
         f"{result.parameters:,}",
         numbers.short(entry.training_flops),
         f"{entry.seconds:.1f}",
         numbers.short(entry.tokens_per_second),
         numbers.memory_size(entry.peak_memory_bytes),
     )
-    kind: Literal["model", "uncertified"] = "model" if result.certified else "uncertified"
-    return Line(kind=kind, name=entry.name, cells=cells, bits_per_byte=_or_infinite(bits))
+    if not result.certified:
+        detail = f"not ranked: {why_not_ranked(result)}"
+        return Line(
+            kind="uncertified", name=entry.name, cells=cells[:3], bits_per_byte=_or_infinite(bits), detail=detail
+        )
+    return Line(kind="model", name=entry.name, cells=cells, bits_per_byte=_or_infinite(bits))
 
 
 def _or_infinite(bits: float | None) -> float:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from lmlab.comparison.findings import Findings
 from lmlab.measure.near_copies import how_much
+from lmlab.measure.result import BITS_OF_A_BYTE
+from lmlab.models.registry import Way, kind_of
 from lmlab.text.shared_substrings import WINDOW
 
-FIRST_SEEDS = "Of a model with several seeds the first run is mixed, and held against the mix."
+FIRST_SEEDS = "Of a model with several seeds the first run is mixed, and compared with the mix."
 EQUAL = 0.8  # share of the longest training time below which a model is named
 WORTH_TELLING = 0.01  # share of the test part that also occurs in the training part, in long pieces
 DRIFTED = 1.2  # ratio of test to validation bits per byte from which the test part counts as a different kind of text
 DECIDING = 3  # best models by validation, most of which must show it
-
-
-REMEMBERED = (
-    "Of what stands in both parts, numbers show what was remembered; if it was copied, take it out before the text is"
-    " divided."
-)
+OVER = 1.05  # seconds taken, as a multiple of the budget, from which on it is told
+MOST_REMARKS = 5  # shown at first; --verbose and the report have the others
 
 
 def remarks(found: Findings) -> list[str]:
@@ -26,14 +24,16 @@ def remarks(found: Findings) -> list[str]:
         copied(found),
         unknown(found),
         unequal(found),
-        repeated(found),
         beaten(found),
-        found.measured.sentence,
-        diverged(found),
-        undertrained(found),
-        untold(found),
-        calibrated(found),
+        worse_than_nothing(found),
+        over_budget(found),
         *found.not_mixed,
+        undertrained(found),
+        repeated(found),
+        diverged(found),
+        found.measured.sentence,
+        calibrated(found),
+        untold(found),
     )
     return [sentence for sentence in said if sentence]
 
@@ -74,21 +74,24 @@ def repeated(found: Findings) -> str:
     share = found.corpus.shared.get("test", 0.0)
     if share < WORTH_TELLING or copied(found):
         return ""
-    return f"{share:.0%} of the test part also stands in the training part, in pieces of {WINDOW} bytes or more. {REMEMBERED}"
+    return (
+        f"{share:.0%} of the test part also occurs in the training part, in pieces of {WINDOW} bytes or more: the text repeats"
+        " itself, or it was copied together."
+    )
 
 
 def unequal(found: Findings) -> str:
     """Return a warning that names the models with less training time than others, relative to their shares; empty: none."""
     allowed = {
         entry.name: entry.training.allowed_s / found.shares.get(entry.model, 1.0)
-        for entry in found.measured_entries
+        for entry in found.trusted_entries
         if entry.training is not None and entry.training.allowed_s
     }
     longest = max(allowed.values(), default=0.0)
     short = ", ".join(f"{name} ({seconds:.1f} s)" for name, seconds in allowed.items() if seconds < EQUAL * longest)
     return (
-        f"Not trained equally long, since time was lost before their turn came: {short}; others had {longest:.1f} s. They may"
-        " be behind for that alone: a longer budget, or a machine with less beside it, gives all the same."
+        f"Trained for a shorter time than the others ({longest:.1f} s), because time was lost before their turn: {short}. They"
+        " may rank lower for that alone; a longer budget gives all the same time."
         if short
         else ""
     )
@@ -114,17 +117,26 @@ def diverged(found: Findings) -> str:
 
 
 def undertrained(found: Findings) -> str:
-    """Return a note that names the models whose loss was still falling steeply at the end, each with a suggested budget."""
-    wanting = {e.name: e.training.wanted for e in found.entries if e.training is not None and e.training.wanted}
-    each = ", ".join(f"{name} (at least {wanted})" for name, wanted in wanting.items())
-    return f"Undertrained, still learning fast when their time was up: {each}." if wanting else ""
+    """Return a note that names the models whose loss was still falling steeply at the end, with what a doubling brought."""
+    falls = {
+        e.name: e.training.still_falling
+        for e in found.trusted_entries
+        if e.training is not None and e.training.still_falling
+    }
+    each = ", ".join(f"{name} {fall:.2g}" for name, fall in sorted(falls.items(), key=lambda fall: -fall[1]))
+    return (
+        f"Undertrained: the second half of its time, a doubling, still lowered the loss by so many bits per byte: {each}. A"
+        " longer budget may change their ranks."
+        if falls
+        else ""
+    )
 
 
 def untold(found: Findings) -> str:
     """Return a note that names the models first validated too late to judge from the curve whether they are undertrained."""
     names = [entry.name for entry in found.entries if entry.training is not None and entry.training.untold]
     return (
-        f"First validated in the second half of their time, so that their curves are too short to tell whether it was enough:"
+        "Too slow for this budget to tell whether it was enough, being first validated in the second half of their time:"
         f" {', '.join(names)}."
         if names
         else ""
@@ -137,8 +149,8 @@ def calibrated(found: Findings) -> str:
     each = ", ".join(f"{name} ({factor:.2f})" for name, factor in factors.items())
     whose = " (each run by its own; here that of the first seed)" if found.several_seeds else ""
     return (
-        f"Read the text often enough to misjudge how sure they may be of another; their logits were multiplied by a number"
-        f" fitted on the validation part{whose}: {each}."
+        "Overconfident after reading the text several times, so that their logits were multiplied by a number fitted on the"
+        f" validation part{whose}: {each}."
         if factors
         else ""
     )
@@ -146,7 +158,7 @@ def calibrated(found: Findings) -> str:
 
 def beaten(found: Findings) -> str:
     """Return a note if a compressor needs fewer bits per byte than every model; empty: none does."""
-    models = [bits for entry in found.measured_entries if (bits := entry.bits_per_byte) is not None]
+    models = [bits for entry in found.trusted_entries if (bits := entry.bits_per_byte) is not None]
     best = min(found.yardsticks, key=lambda stick: stick.bits_per_byte, default=None)
     if best is None or not models or best.bits_per_byte >= min(models):
         return ""
@@ -161,7 +173,7 @@ def unlike_the_rest(found: Findings) -> str:
     """
     both = sorted(
         (min(point.bits_per_byte for point in entry.curve), entry.bits_per_byte, entry.name)
-        for entry in found.measured_entries
+        for entry in found.trusted_entries
         if entry.curve and entry.bits_per_byte is not None
     )[:DECIDING]
     worse = [test >= DRIFTED * valid for valid, test, _ in both]
@@ -172,3 +184,26 @@ def unlike_the_rest(found: Findings) -> str:
         f"The test part is unlike the rest: {name} needs {valid:.2f} bits per byte in validation and {test:.2f} there. These"
         " numbers are of the test part alone; --split-by blocks measures on all of the text."
     )
+
+
+def over_budget(found: Findings) -> str:
+    """Return a note if the comparison took clearly longer than its budget; empty: it did not."""
+    if found.budget_s is None or found.seconds <= OVER * found.budget_s:
+        return ""
+    return (
+        f"Took {found.seconds:.0f} s of a budget of {found.budget_s:.0f} s: this machine was busy, or the budget is short for"
+        " so many models. Name fewer models, or allow more time."
+    )
+
+
+def worse_than_nothing(found: Findings) -> str:
+    """Return a note that names the models that need more than 8 bits per byte; empty: none does.
+
+    The uniform model is left out: it needs more bits because its vocabulary is larger than a byte.
+    """
+    names = [
+        entry.name
+        for entry in found.trusted_entries
+        if (entry.bits_per_byte or 0.0) > BITS_OF_A_BYTE and kind_of(entry.model).way is Way.LEARNS
+    ]
+    return f"Learned too little in this time, with more than 8 bits per byte: {', '.join(names)}." if names else ""

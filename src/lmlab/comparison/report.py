@@ -10,7 +10,7 @@ from pathlib import Path
 from lmlab.comparison import figures
 from lmlab.comparison.findings import Entry, Findings, Passage, Token
 from lmlab.comparison.ranking_lines import COLUMNS, NAME, Line, lines, what_ranks_mean
-from lmlab.comparison.remarks import FIRST_SEEDS, REMEMBERED, copied, remarks, repeated, unknown
+from lmlab.comparison.remarks import FIRST_SEEDS, MOST_REMARKS, copied, remarks, unknown
 from lmlab.page import numbers
 from lmlab.page.figures import COLOURS, standalone
 from lmlab.page.heat import heat, scale
@@ -45,6 +45,7 @@ def render(found: Findings, chart: str | None = None) -> str:
     sections = [
         _opening(found),
         _ranking(found, chart_of(found) if chart is None else chart),
+        _remarks(found),
         _together(found),
         _costs(found),
         _reading(found),
@@ -91,19 +92,23 @@ def _opening(found: Findings) -> str:
         "time": f"{found.seconds:.0f} s{_of_what(found)}",
         "machine": found.versions.get("gpu", found.versions["processor"]),
     }
-    again = repeated(found)  # left out here: the sentences on overlap tell it in more detail
-    notes = [
-        *([corpus.division] if corpus.division else []),
-        *(remark for remark in remarks(found) if remark not in (warning, again)),
-        *(f"{line[0].upper()}{line[1:]}." for line in corpus.overlap),
-        *([REMEMBERED] if again else []),
-    ]
-    soft = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
     bad = f'<p class="bad">{escape(warning)}</p>\n' if warning else ""
     return (
         f"<h1>Which model predicts {escape(corpus.name)} best?</h1>\n"
-        f'<p class="lead">{_verdict(found)}</p>\n{bad}{html.facts(facts)}{soft}'
+        f'<p class="lead">{_verdict(found)}</p>\n{bad}{html.facts(facts)}'
     )
+
+
+def _remarks(found: Findings) -> str:
+    """Return the most important remarks as a list, and the others folded."""
+    said = [remark for remark in remarks(found) if remark != copied(found)]  # that one stands at the top of the page
+    more = [
+        *said[MOST_REMARKS:],
+        *filter(None, [found.corpus.division]),
+        *(f"{line[0].upper()}{line[1:]}." for line in found.corpus.overlap),
+    ]
+    first = html.listed(said[:MOST_REMARKS]) if said else ""
+    return f"{first}{html.folded('More remarks', html.listed(more)) if more else ''}"
 
 
 def _of_what(found: Findings) -> str:
@@ -137,10 +142,14 @@ def _verdict(found: Findings) -> str:
 
 
 def chart_of(found: Findings) -> str:
-    """Draw all models and baselines on one scale, as SVG; empty if there are none yet."""
+    """Draw the ranked models and the baselines on one scale, as SVG; empty if there are none yet.
+
+    A model without a rank is left out: a wrong score would stretch the scale of all others.
+    """
+    series = _series(found)
     dots = [
-        figures.Dot(name=name, bits_per_byte=bits, interval=interval, series=series)
-        for series, entry in enumerate(found.measured_entries)
+        figures.Dot(name=name, bits_per_byte=bits, interval=interval, series=series[name])
+        for entry in found.trusted_entries
         if entry.result is not None
         for name, bits, interval in [(entry.name, entry.bits_per_byte, entry.result.interval)]
         if bits is not None
@@ -212,14 +221,15 @@ def _together(found: Findings) -> str:
 def _costs(found: Findings) -> str:
     """Return the section with loss curves, and with bits per byte against size and cost."""
     curves, level, costs = [], [], []
-    for series, entry in enumerate(found.measured_entries):
+    for entry in found.trusted_entries:
+        series = _series(found)[entry.name]
         bits, result, training = entry.bits_per_byte, entry.result, entry.training
         if bits is None or result is None or training is None:
             continue
         if entry.curve:
             curves.append(figures.Curve(name=entry.name, series=series, points=entry.curve))
-        else:
-            level.append(figures.Dot(name=entry.name, bits_per_byte=bits, series=series))
+        elif entry.valid_bits_per_byte is not None:
+            level.append(figures.Dot(name=entry.name, bits_per_byte=entry.valid_bits_per_byte, series=series))
         if result.parameters:
             costs.append(
                 figures.Cost(
@@ -235,7 +245,8 @@ def _costs(found: Findings) -> str:
     if curves:
         whose = ", each model with its first seed" if found.several_seeds else ""
         caption = (
-            f"Validation loss while training{whose}. A broken line is a model that is counted, not trained, on the test part."
+            f"Validation loss while training{whose}. A broken line is a model that is counted, not trained, on the same part."
+            " These numbers are of the validation part and differ from those of the ranking, which are of the test part."
             " What stays far above is left out."
         )
         parts.append(html.figure(figures.curves(curves, level), caption))

@@ -38,10 +38,6 @@ from lmlab.measure.ranks import ranking
 from lmlab.records import from_json, to_json
 
 NOTE_EVERY_S = 5.0  # seconds between records of the used budget
-NO_TIME = (
-    "No time was left to mix the {} models and see what they are worth together; the same comparison, asked for again in its"
-    " folder, mixes them once all are trained."
-)
 
 
 class ComparisonRun:
@@ -53,12 +49,13 @@ class ComparisonRun:
         self.records.shared.watch_of = self._watch
         self.clock, self.noted_s = BudgetClock(folder.plan.used_s), 0.0
         self.time_plan: TimePlan | None = None
-        self.finishing_s = 0.0
+        self.finishing_s, self.contention = 0.0, 1.0
         self.until_s: float | None = None  # end of scoring, in used seconds; None: no limit
         self.hurry = self.measuring = False
         self.threads = ExitStack()  # the thread count for scoring
         on_cpu = choose_device(asked.device).type == "cpu"
-        self.around_s = time_shares.AROUND_S if on_cpu else time_shares.AROUND_ON_GPU_S
+        self.usual_around_s = time_shares.AROUND_S if on_cpu else time_shares.AROUND_ON_GPU_S
+        self.overheads_s: list[float] = []  # of the runs that this call trained
         if again := self.records.take_over():
             self._say(f"trained before, in this folder, and not again: {', '.join(again)}")
 
@@ -67,6 +64,8 @@ class ComparisonRun:
     def run(self) -> Comparison:
         """Complete the missing steps, rank the entries, and write the report."""
         with self.threads:
+            if self.asked.timed:
+                self.threads.enter_context(fastest_threads())
             finished = self._work()
         entries = [self.records.entry(compared) for compared in self.asked.entries]
         variance, ranks, ranked = self._rank(entries)
@@ -225,6 +224,9 @@ class ComparisonRun:
             self._say(f"{compared.name} failed: {outcome.error}")
         elif not isinstance(self.executor, Here):
             store.take(outcome.trained, outcome.measured)
+        elif outcome.trained is not None and (plan := store.run.record.training.plan) is not None:
+            charged_s = store.run.record.result.seconds + plan.planning_s
+            self.overheads_s.append(max(0.0, outcome.trained.seconds - charged_s))
         self._show("", note=True)
 
     def _plan_time(self, _: tuple[str, ...]) -> None:
@@ -247,7 +249,8 @@ class ComparisonRun:
     def _time_drawing(self) -> None:
         """Estimate the seconds to write the report. The first figure in a process searches for fonts and is not timed."""
         for _ in range(1 if self.finishing_s else 2):
-            taken_s = drawing_s()
+            taken_s, processor_s = drawing_s()
+        self.contention = taken_s / max(processor_s, 1e-9)
         self.finishing_s = min(time_shares.FIGURES * taken_s, time_shares.FINISHING * (self.records.budget_s or 0.0))
 
     def _choose_text(self, _: tuple[str, ...]) -> None:
@@ -262,7 +265,7 @@ class ComparisonRun:
         if self.asked.timed and any(not compared.counts for compared in self.asked.entries):
             self._show("choosing what is measured")
             self._time_drawing()
-            kept_s = 0.0 if self.time_plan is None else time_shares.LATE * self.time_plan.measuring_s
+            kept_s = 0.0 if self.time_plan is None else time_shares.KEPT * self.time_plan.measuring_s
             left_s = max(self._left_s - self.finishing_s, kept_s)
             self.until_s = self.clock.used_s + left_s
             chosen = choose_text(self.records.texts, size, ready, self.asked.device, left_s - self._baselines_s)
@@ -297,14 +300,12 @@ class ComparisonRun:
         try:
             if why := why_not_mixed(here):
                 record = replace(record, why_not=why)
-            elif chosen := worth_mixing(here, mine_s, self.asked.device):
+            else:
+                chosen = worth_mixing(here, mine_s)
                 folder = self.folder.path / MODELS / f"mix-{tokenizer.replace(':', '')}"
                 untried = [entry for entry in here if entry not in chosen]
                 made = mixed(chosen, folder, device=self.asked.device, seed=self.asked.seeds[0], untried=untried)
                 record = replace(record, mix=made)
-            else:
-                self.records.unmixed[tokenizer] = NO_TIME.format(tokenizer)
-                return
         except Exception as error:  # a failing mix must not stop the comparison
             self.records.unmixed[tokenizer] = f"The mix of the {tokenizer} models failed: {in_one_line(error)}."
             return
@@ -323,6 +324,11 @@ class ComparisonRun:
             except Exception as error:  # a failing model must not stop the comparison
                 self.records.errors[name] = in_one_line(error)
                 self._say(f"{compared.name} failed: {self.records.errors[name]}")
+
+    @property
+    def around_s(self) -> float:
+        """The expected seconds that a run takes beside its training."""
+        return time_shares.overhead_s(self.usual_around_s, self.contention, self.overheads_s)
 
     @property
     def _left_s(self) -> float:

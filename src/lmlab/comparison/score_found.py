@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmlab.measure.certificate import Certificate, Check
-from lmlab.text.plain_words import are_words
 
 
 @dataclass(frozen=True)
@@ -36,15 +35,6 @@ class Score:
         """The 95% interval of the bits per byte; None if there is none."""
         ends = self.document["interval"]
         return None if ends is None else (ends[0], ends[1])
-
-    @property
-    def perplexity_per_word(self) -> float | None:
-        """Perplexity per word, including the cost of spelling unknown words.
-
-        It is None if infinite, or if the strings between spaces are not words.
-        """
-        found: float | None = self.document["perplexity"].get("word")
-        return found if are_words(self.document.get("characters", 1), self.document.get("words", 1)) else None
 
     @property
     def parameters(self) -> int:

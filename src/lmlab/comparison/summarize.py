@@ -128,6 +128,7 @@ def _entry(entry: ComparedEntry) -> Entry:
         peak_memory_bytes=entry.peak_memory_bytes,
         reused=entry.reused,
         message=entry.message,
+        valid_bits_per_byte=entry.valid_bits_per_byte,
     )
     if entry.run is None or entry.result is None:
         return found
@@ -149,7 +150,7 @@ def _entry(entry: ComparedEntry) -> Entry:
             planned_tokens=planned,
             seconds=seconds,
             steps=steps or None,
-            wanted=None if (short := entry.run.record.result.undertrained) is None else short.wanted,
+            still_falling=None if (short := entry.run.record.result.undertrained) is None else short.fell,
             untold=short is None and _untold(entry.run),
             calibrated=entry.run.record.result.calibrated,
             diverged=sum(run.status == "diverged" for run in entry.runs),

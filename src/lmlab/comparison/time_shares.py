@@ -19,14 +19,17 @@ FIGURES, FINISHING = 6, 0.1  # figures in the report; the largest share of the b
 AROUND_S, AROUND_SHARE = 0.7, 0.04  # overhead of a run, to build, save and draw: seconds, and a share of its training
 AROUND_ON_GPU_S = 1.5  # on a GPU, where the steps of every timed size are captured first
 MEASURING = 0.15  # share of the time left after counting that is reserved for scoring
-SLOWEST, MOST_MEASURING = 0.8, 0.4  # reserve this multiple of the slowest scoring per model, up to this share
+# Reserve this multiple of the slowest scoring so far per model, up to this share. It was that of a count model. A learned model
+# takes about three times as long, since its copies walk through the text; a mix and a close look come on top.
+SLOWEST, MOST_MEASURING = 2.5, 0.6
 MODEL_S, BYTE_S = 1.0, 4e-4  # at most these seconds per model and per test byte: more would not be used
 MIXING = 0.8  # share of the time left after scoring; the rest is for examining models
+KEPT = 0.5  # share of the scoring time that is used although the budget is over, so that what was trained has a score
 BASELINES = 0.04  # share of the budget for general compressors
 BASELINE_BYTE_S = 1.5e-6  # rough seconds per training byte that the compressors read
 COUNTING_BYTE_S = 1.5e-6  # rough seconds per training byte to find overlap and to count
 LEAST_S = 0.5  # minimum seconds of training
-LATE = 0.5  # share of the scoring time that must remain: runs train less if lost time would take more,
+LATE = 0.8  # share of the scoring time that must remain: runs train less if lost time would take more,
 NEARLY = 0.9  # but only if their equal share is below this fraction of the plan, since equal times are worth more
 AT_LEAST = 0.5  # minimum fraction of the planned time, even over budget: a run with less ranks lower for that alone
 TEST_BYTES_PER_SECOND = 400  # usual test bytes to score per second of budget
@@ -34,7 +37,7 @@ LEAST_TEST_BYTES = 20_000
 BYTES_WITHOUT_CLOCK = 120_000  # test bytes to score if budgets are in steps, so that nothing depends on a clock
 
 
-def seconds_of(budget: str | Budget) -> float:
+def seconds_of(budget: str | float | Budget) -> float:
     """Return the budget of the whole comparison in seconds.
 
     Raises:
@@ -104,6 +107,17 @@ class Turn:
 
     share: float
     runs: int
+
+
+def overhead_s(prior_s: float, contention: float, observed_s: Sequence[float]) -> float:
+    """Return the expected seconds that a run takes beside its training.
+
+    Args:
+        prior_s: the seconds on an idle machine.
+        contention: wall-clock seconds per second of processor time of single-threaded work just now.
+        observed_s: the overheads of the runs so far; their mean is expected again.
+    """
+    return sum(observed_s) / len(observed_s) if observed_s else prior_s * max(1.0, contention)
 
 
 def training_s(turns: Sequence[Turn], seconds: float, around_s: float = AROUND_S) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from lmlab.comparison.asked import Asked, AskedEntry
 from lmlab.comparison.display import Display, Lines
@@ -14,25 +14,38 @@ from lmlab.comparison.folder import Terms, claimed, entry_name
 from lmlab.comparison.outcome import Comparison
 from lmlab.comparison.run_comparison import ComparisonRun
 from lmlab.comparison.time_shares import DEFAULT_BUDGET, Turn, checked_shares, in_order, least_budget_s, seconds_of
-from lmlab.config import Budget, Mistake, checked_seed, make, without_open
+from lmlab.config import Budget, Mistake, checked_seed, make, with_our_names, without_open
 from lmlab.hardware.choice import choose_device
-from lmlab.learn.settings import MOST_SEEDS, training_config
-from lmlab.models.registry import AnyModel, Way, kind_of, ladder, language_model, model_class, name_of, trainable_kind
+from lmlab.learn.settings import MOST_SEEDS, TrainConfig, training_config
+from lmlab.models.registry import (
+    AnyModel,
+    Way,
+    kind_of,
+    ladder,
+    language_model,
+    model_class,
+    name_of,
+    our_name,
+    trainable_kind,
+)
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
 from lmlab.text.tokenizers import plain_spec
+
+T = TypeVar("T")
+N = TypeVar("N")
 
 
 def compare(
     text: str | Path | Sequence[str | Path] | Corpus = "sotu",
     *,
     out: str | Path | None = None,
-    budget: str | Budget | None = None,
-    each: str | Budget | None = None,
+    budget: str | float | Budget | None = None,
+    each: str | float | Budget | None = None,
     shares: Mapping[str, float] | None = None,
-    models: Sequence[AnyModel] | None = None,
-    tokenizers: Sequence[str] = ("char",),
+    models: str | Sequence[AnyModel] | None = None,
+    tokenizers: str | Sequence[str] = ("char",),
     split: Sequence[float] = (80, 10, 10),
     split_by: SplitBy = "auto",
     valid: Text | None = None,
@@ -60,8 +73,8 @@ def compare(
         each: the budget of each trained run, instead of `budget`. If it is a time, the whole budget follows from it. In steps
             or tokens, all machines of one type get the same results, however often the comparison is stopped.
         shares: by model, its training time relative to the others.
-        models: the models to compare; None: the default models.
-        tokenizers: the tokenizers; every model is trained with each of them.
+        models: the models to compare, as a list or as "bag,ngram"; None: the default models.
+        tokenizers: the tokenizers, as a list or as "char,bpe:1024"; every model is trained with each of them.
         split: the shares of the training, validation and test parts.
         split_by: the unit that is divided among the parts.
         valid: a separate validation text.
@@ -80,7 +93,9 @@ def compare(
     Raises:
         Mistake: an argument is invalid, or `out` holds another comparison.
     """
-    names = ladder() if models is None else [name_of(model) for model in models] or ladder()
+    named, tokenizers = _listed(models), _listed(tokenizers) or ()
+    names = [our_name(name_of(model)) for model in named or ()] or ladder()
+    settings, learning, shares = _by_our_names(settings), _by_our_names(learning), _by_our_names(shares)
     if budget is not None and each is not None:
         raise Mistake(
             "{budget} is for everything and {each} for every model; leave one of them out",
@@ -105,11 +120,12 @@ def compare(
     seed = checked_seed(seed)
     checked_seed(seed + seeds - 1)
     for name in names:
-        language_model(trainable_kind(name).name)
+        language_model(name)
+        trainable_kind(name)
     if not tokenizers:
         raise Mistake("name at least one tokenizer, such as {tokenizers}", code="no-tokenizers", tokenizers="char")
     tokenizers = [plain_spec(spec) for spec in tokenizers]
-    if unused := set(settings or {}) - set(names):
+    if unused := set(settings) - set(names):
         called = ", ".join(sorted(unused))
         raise Mistake(
             f"{{settings}} names {called}, which is not among the models that are compared",
@@ -117,15 +133,17 @@ def compare(
             settings=None,
         )
     asked: dict[str, dict[str, Any]] = {}
-    for name, given in (settings or {}).items():  # refuse invalid values before anything runs
+    for name, theirs in settings.items():  # refuse invalid values before anything runs
+        given = with_our_names(model_class(name).Config, theirs)
         asked[name] = without_open(given, make(model_class(name).Config, given, name))
     asked_learning: dict[str, dict[str, Any]] = {}
-    for name, given in (learning or {}).items():
+    for name, theirs in learning.items():
+        given = with_our_names(TrainConfig, theirs)
         if name not in names or kind_of(name).way is Way.COUNTS:
             why = "counts, and learns nothing" if name in names else "is not among the models compared"
             raise Mistake(f"{{learning}} names {name}, which {why}", code="learning-of-no-model", learning=None)
         asked_learning[name] = without_open(given, training_config(Budget(steps=1), seed, given))
-    weights = checked_shares(shares or {}, names)
+    weights = checked_shares(shares, names)
     choose_device(device)
     import matplotlib.figure  # noqa: F401  (half a second, before the clock runs)
 
@@ -181,3 +199,13 @@ def compare(
     place = Path("runs") / f"compare-{stem(text)}" if out is None else Path(out)
     with claimed(place, corpus.spec(), terms, beside=out is None) as folder:
         return ComparisonRun(asked_in_all, folder, works, watch or (Lines() if progress else None)).run()
+
+
+def _by_our_names(given: Mapping[str, T] | None) -> dict[str, T]:
+    """Return what was given by model with our names of the models."""
+    return {our_name(name): value for name, value in (given or {}).items()}
+
+
+def _listed(names: str | Sequence[N] | None) -> Sequence[str | N] | None:
+    """Return names that were given as a list, or as one text with commas."""
+    return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names

@@ -17,6 +17,7 @@ from lmlab.comparison.entry_records import EntrySpec, MeasuredEntry, TextChoice,
 from lmlab.comparison.entry_store import EntryStore
 from lmlab.comparison.measure_run import measure_run
 from lmlab.comparison.score_found import Score
+from lmlab.comparison.validation_loss import validation_bits
 from lmlab.config import in_one_line
 from lmlab.hardware.memory import PeakMemory
 from lmlab.hardware.threads import using_threads
@@ -29,6 +30,7 @@ from lmlab.learn.run_advice import require_trained
 from lmlab.learn.train import train
 from lmlab.measure import Spread, score_part
 from lmlab.measure.counted import count_within
+from lmlab.models.registry import Way, kind_of
 from lmlab.text.corpus import Corpus
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
@@ -89,8 +91,8 @@ class Shared:
         return self.texts[choice]
 
 
-def trained_record(run: Run, *, seconds: float, peak_memory_bytes: int = 0) -> TrainedEntry:
-    """Return the training record of a completed run.
+def trained_record(run: Run, *, seconds: float, device: str, peak_memory_bytes: int = 0) -> TrainedEntry:
+    """Return the training record of a completed run, with the validation loss of a count model.
 
     Raises:
         Mistake: the run has no trained weights.
@@ -104,6 +106,7 @@ def trained_record(run: Run, *, seconds: float, peak_memory_bytes: int = 0) -> T
         seconds=seconds,
         peak_memory_bytes=peak_memory_bytes,
         message=said and f"{run.record.model.name}: {said}",
+        valid_bits_per_byte=validation_bits(run, device) if kind_of(run.record.model.name).way is Way.COUNTS else None,
     )
 
 
@@ -162,7 +165,8 @@ class _Work:
                 return None
             raise KeyboardInterrupt
         seconds = before_s + time.perf_counter() - started
-        return trained_record(run, seconds=seconds, peak_memory_bytes=memory.peak_bytes)
+        device = self.task.spec.device
+        return trained_record(run, seconds=seconds, device=device, peak_memory_bytes=memory.peak_bytes)
 
     def _begun(self) -> Run:
         """Train a new run, after deleting the remains of one that was killed at its start."""

@@ -14,7 +14,7 @@ from lmlab.hardware.choice import Hardware, precision_name
 from lmlab.hardware.kept_figures import doubt, thread_counts
 from lmlab.hardware.openmp import set_threads, threads_as_before
 
-ROUNDS = 2
+ROUNDS = 3
 GAIN = 1.05  # another number of threads must be faster by this much
 TRIAL_STEPS = 3  # of each number of threads; the middle one counts
 FAR = 1.5  # times as slow as the fastest: that number of threads is tried no further
@@ -45,15 +45,20 @@ def threads_now(most: int, dtype: torch.dtype = torch.float32) -> int:
 
 def product_speeds(most: int, dtype: torch.dtype) -> dict[int, float]:
     """Operations per second of the products of training on the CPU now, with 1, 2, 4, … threads, at most so many."""
-    before, speeds = torch.get_num_threads(), dict.fromkeys(thread_counts(most), 0.0)
+    before = torch.get_num_threads()
+    tries: dict[int, list[float]] = {threads: [] for threads in thread_counts(most)}
     try:
-        for _ in range(ROUNDS if len(speeds) > 1 else 1):  # in turns: a disturbance then hits none of them alone
-            for threads, speed in speeds.items():
+        for tried in range(ROUNDS if len(tries) > 1 else 1):  # in turns: a disturbance then hits none of them alone
+            best = max((max(found) for found in tries.values() if found), default=0.0)
+            for threads, found in tries.items():
+                if tried == ROUNDS - 1 and FAR * max(found) < best:
+                    continue  # twice far behind
                 set_threads(threads)
-                speeds[threads] = max(speed, rates.product_flops(torch.device("cpu"), dtype))
+                found.append(rates.product_flops(torch.device("cpu"), dtype))
     finally:
         threads_as_before(before)
-    return speeds
+    # The middle one: on a busy machine several threads are fast for a moment and slow by a factor of ten on the whole.
+    return {threads: statistics.median(found) for threads, found in tries.items()}
 
 
 @contextmanager

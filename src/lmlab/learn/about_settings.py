@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import Budget, Mistake
+from lmlab.config import Budget, Mistake, with_our_names
 from lmlab.hardware.execution_plan import ExecutionPlan
 from lmlab.learn.choose_optimizer import method_for, optimizer_for
 from lmlab.learn.loop import Trainer
@@ -25,8 +25,8 @@ from lmlab.learn.planning import rehearsed
 from lmlab.learn.prepare import prepare, reads_plain_text
 from lmlab.learn.prepared import PreparedCount, PreparedLearner
 from lmlab.learn.request import TrainingRequest
-from lmlab.learn.settings import OWN_OPTIONS, refuse_if_it_counts
-from lmlab.models.registry import AnyModel, Way, name_of, trainable_kind
+from lmlab.learn.settings import OWN_OPTIONS, TrainConfig, refuse_if_it_counts
+from lmlab.models.registry import AnyModel, Way, name_of, our_name, trainable_kind
 from lmlab.text.corpus import Corpus
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
@@ -77,7 +77,7 @@ def settings(
     text: str | Path | Sequence[str | Path] | Corpus | None = None,
     *,
     tokenizer: str | None = None,
-    budget: str | Budget = "3m",
+    budget: str | float | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
     split_by: SplitBy = "auto",
     valid: Text | None = None,
@@ -93,9 +93,11 @@ def settings(
     With a text, the description also holds the value that each setting takes when `train` is called with the same arguments.
     That trains nothing, but a budget of seconds times some steps, and a counting model counts the text.
     """
-    model = name_of(model)
+    model = our_name(name_of(model))
     kind = trainable_kind(model)
     refuse_if_it_counts(model, learning=learning)
+    settings = with_our_names(kind.load().Config, settings or {})
+    learning = with_our_names(TrainConfig, learning or {})
     request = TrainingRequest(
         model=model,
         data=text,

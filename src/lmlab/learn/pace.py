@@ -28,6 +28,8 @@ SHARE = 0.03  # of a budget that timing may use
 MOST_PLANNING = (
     0.5  # of a budget that planning may be charged to; a very short budget overruns instead of training for no time
 )
+# After this many seconds, or this share of a budget, no optional timing begins: a busy machine multiplies what timing takes.
+LONGEST_S, LONGEST_SHARE = 1.0, 0.25
 SMALL = 1 / 100  # of the budget: the size that suits this share is timed first, because it is cheap on any machine
 WARM_S, WARM_SHARE = 0.4, 0.005  # maximum warm-up: seconds, or a share of the budget if that is more
 SETTLED_STEPS, FASTER = 4, 0.9  # warm-up ends after this many steps in a row, none faster than this factor of the best
@@ -148,7 +150,9 @@ class Pace:
         self.timed_s += time.perf_counter() - started
         self.sizes += 1
 
-    def share_of_rows(self, config: Any, seconds: float, least_s: float) -> tuple[float, float]:
+    def share_of_rows(
+        self, config: Any, seconds: float, least_s: float, until_s: float = math.inf
+    ) -> tuple[float, float]:
         """Choose the share of the default rows per step for a budget, and measure the speed with it.
 
         Rows are halved while the budget allows fewer than `ENOUGH_STEPS` steps and the speed in tokens per second stays nearly
@@ -158,6 +162,7 @@ class Pace:
             config: the settings of the model.
             seconds: the budget.
             least_s: seconds to time each share for.
+            until_s: the time, by time.perf_counter, after which no further share is tried.
 
         Returns:
             The share, and the tokens per second.
@@ -167,6 +172,8 @@ class Pace:
         share, speed = 1.0, self.tokens_per_second(config)
         tokens = self._shared.step_tokens.get(self._kind, 0)
         while tokens and speed * seconds < ENOUGH_STEPS * tokens and share > LEAST_ROWS:
+            if time.perf_counter() > until_s:
+                return share, speed  # not kept: another run may have the time to try the next share
             halved, fewer = self._with_rows(config, share / 2, least_s)
             if fewer == tokens:
                 break
@@ -227,15 +234,20 @@ class Pace:
 
         A new process allocates memory and loads kernels in its first steps. Their times do not represent the run.
         """
-        started, step = time.perf_counter(), self._started(config)
+        started, threads_before = time.perf_counter(), torch.get_num_threads()
         best_s, settled = math.inf, 0
-        while settled < SETTLED_STEPS and time.perf_counter() - started < most_s:
-            before = time.perf_counter()
-            step()
-            settle(self.hardware.device)
-            took_s = time.perf_counter() - before
-            settled = 0 if took_s < FASTER * best_s else settled + 1
-            best_s = min(best_s, took_s)
+        try:
+            set_threads(self.threads)  # on a busy machine a step with too many threads takes ten times as long
+            step = self._started(config)
+            while settled < SETTLED_STEPS and time.perf_counter() - started < most_s:
+                before = time.perf_counter()
+                step()
+                settle(self.hardware.device)
+                took_s = time.perf_counter() - before
+                settled = 0 if took_s < FASTER * best_s else settled + 1
+                best_s = min(best_s, took_s)
+        finally:
+            threads_as_before(threads_before)
         self._warmed = config, step
 
     def is_warm(self, config: Any) -> bool:
@@ -320,6 +332,7 @@ def size_by_the_clock(
     started, facts = time.perf_counter(), replace(facts, tokens_per_second=pace.tokens_per_second)
     most_s, least_s = SHARE * budget.seconds, max(TIMED_S, TIMED_SHARE * budget.seconds)
     warm_s = max(WARM_S, WARM_SHARE * budget.seconds)
+    until_s = started + max(LONGEST_S, LONGEST_SHARE * budget.seconds)
     next_timed = resolve(facts, budget if pace.known else Budget(seconds=SMALL * budget.seconds))
     if not pace.known:
         pace.warm_up(next_timed, warm_s)
@@ -327,14 +340,14 @@ def size_by_the_clock(
         # A cold start is timed too slow by half, and so is its prediction, so the favoured size is timed if in doubt.
         spent_s = pace.timed_s - pace.stalled_s
         too_long = pace.timing_s(next_timed, least_s) > 2 * (most_s - spent_s)
-        if pace.known and (too_long or spent_s > most_s / 2):
+        if pace.known and (too_long or spent_s > most_s / 2 or time.perf_counter() > until_s):
             break
         pace.time(next_timed, least_s if pace.known else least_s / 3, most_s - spent_s)
         next_timed = resolve(facts, budget)
     config = resolve(facts, budget)
     left_s = most_s - (pace.timed_s - pace.stalled_s)
     if (
-        pace.sizes == 1 and pace.timing_s(config, least_s) < left_s
+        pace.sizes == 1 and pace.timing_s(config, least_s) < left_s and time.perf_counter() < until_s
     ):  # the favoured size is the first one, which was timed only briefly
         pace.time(config, least_s, left_s)
         config = resolve(facts, budget)
@@ -342,7 +355,7 @@ def size_by_the_clock(
         pace.warm_up(config, warm_s)
     rows, speed = 1.0, pace.tokens_per_second(config)
     if fewer_rows and pace.hardware.device.type == "cpu":  # on a GPU any budget allows thousands of steps
-        rows, speed = pace.share_of_rows(config, budget.seconds, least_s / 3)
+        rows, speed = pace.share_of_rows(config, budget.seconds, least_s / 3, until_s)
     validating_s = min(FORWARD * validation_tokens / speed, MOST_VALIDATING * budget.seconds)
     planning_s = min(time.perf_counter() - started, MOST_PLANNING * budget.seconds)
     return config, Speed(

@@ -12,15 +12,6 @@ from lmlab.learn.schedule import WARMUP, Decay
 from lmlab.models.registry import Way, kind_of
 
 OWN_OPTIONS = ("budget", "seed")
-CALLED_ELSEWHERE = {"lr": "learning_rate", "rate": "learning_rate", "muon_lr": "matrix_learning_rate"}
-CALLED_ELSEWHERE |= {"batch": "rows", "batch_size": "rows", "wd": "weight_decay"}
-CALLED_ELSEWHERE |= {"grad_clip": "clip", "max_grad_norm": "clip", "gradient_clip_val": "clip", "clipping": "clip"}
-CALLED_ELSEWHERE |= {"warmup_iters": "warmup", "warmup_steps": "warmup", "warmup_ratio": "warmup", "min_lr": "decay_to"}
-CALLED_ELSEWHERE |= {"schedule": "decay", "scheduler": "decay", "lr_scheduler_type": "decay", "decay_lr": "decay"}
-CALLED_ELSEWHERE |= dict.fromkeys(
-    ("gradient_accumulation_steps", "gradient_accumulation", "accumulation", "accumulate"), "micro_batches"
-)
-CALLED_ELSEWHERE |= {"sequence_length": "length", "block_size": "length"}
 
 MOST_SEEDS = 1000  # maximum number of runs that differ in their seed alone
 MOST_STEPS_BETWEEN = 100  # between two Muon updates: momentum forgets older gradients
@@ -153,14 +144,9 @@ def parse_learning(assignments: Iterable[str]) -> dict[str, Any]:
     """Parse `key=value` settings of the loop.
 
     Raises:
-        Mistake: a setting is unknown. The message suggests our name for a name that is common elsewhere.
+        Mistake: a setting is unknown.
     """
     given = list(assignments)
     for name in (assignment.partition("=")[0].strip() for assignment in given):
         refuse_own_options({name})
-        if name in CALLED_ELSEWHERE:
-            raise Mistake(
-                f"training has no setting {name!r}; did you mean {CALLED_ELSEWHERE[name]!r}?",
-                code="training-setting-unknown",
-            )
     return parse_settings(TrainConfig, given, "training", leave_out=OWN_OPTIONS)

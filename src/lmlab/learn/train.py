@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import Budget
+from lmlab.config import Budget, with_our_names
 from lmlab.learn.metrics_log import Log, with_logs
 from lmlab.learn.micro_batches import one_for_each_process
 from lmlab.learn.onlookers import Watch, watching
@@ -15,9 +15,9 @@ from lmlab.learn.prepare import prepare
 from lmlab.learn.request import TrainingRequest
 from lmlab.learn.run import Run
 from lmlab.learn.run_files import free_folder
-from lmlab.learn.settings import checked_until, refuse_if_it_counts
+from lmlab.learn.settings import TrainConfig, checked_until, refuse_if_it_counts
 from lmlab.learn.world import SINGLE_PROCESS, World
-from lmlab.models.registry import AnyModel, name_of, trainable_kind
+from lmlab.models.registry import AnyModel, name_of, our_name, trainable_kind
 from lmlab.text.corpus import Corpus
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
@@ -30,7 +30,7 @@ def train(
     *,
     out: str | Path | None = None,
     tokenizer: str | Tokenizer | None = None,
-    budget: str | Budget = "3m",
+    budget: str | float | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
     split_by: SplitBy = "auto",
     valid: Text | None = None,
@@ -75,9 +75,11 @@ def train(
     Returns:
         The run, with its model in memory.
     """
-    model = name_of(model)
+    model = our_name(name_of(model))
     kind = trainable_kind(model)
     refuse_if_it_counts(model, learning=learning)
+    settings = with_our_names(kind.load().Config, settings or {})
+    learning = with_our_names(TrainConfig, learning or {})
     text = kind.data if text is None else text
     if isinstance(tokenizer, str):
         parse_spec(tokenizer)  # a wrong name is refused before the text is read
@@ -91,7 +93,7 @@ def train(
         valid=valid,
         test=test,
         seed=seed,
-        settings=settings or {},
+        settings=settings,
         learning=one_for_each_process(learning, world),
         device=device,
         precision=precision,

@@ -57,14 +57,16 @@ TOO_SHORT = "the text is too short to be looked for in the training text"
 class HeldOut(JsonRecord):
     """What a look at the training text showed. copied: the share of the text, at least, that is a copy; None: unknown.
 
-    is_worth_telling: of a text that counts as held out, whether a part of it may be copied, or much of it stands in the
-    training text because that repeats itself.
+    is_worth_telling: of a text that counts as held out, whether a part of it may be copied: whether it shares more with the
+    training text than parts of that share with each other. A text that repeats itself shares much and is no copy.
+    asks_for_bytes: whether so much is shared that the bytes of both texts must be compared.
     """
 
     verdict: Verdict
     copied: float | None
     detail: str
     is_worth_telling: bool = field(default=False, metadata=NOT_IN_JSON)
+    asks_for_bytes: bool = field(default=False, metadata=NOT_IN_JSON)
     shared: float = field(
         default=0.0, metadata=NOT_IN_JSON
     )  # of its pieces, by the sample, that occur in the training text
@@ -114,7 +116,7 @@ def _look(text: Fingerprint, part: Part, at_hand: AtHand | None) -> HeldOut:
     if not text.is_known:
         return _unknown(NOT_KNOWN)
     found = _look_in_samples(text, part) if len(text.pieces.hashes) else _unknown(TOO_FEW_PIECES)
-    if found.verdict == "not held out" or not (found.verdict == "unknown" or found.is_worth_telling):
+    if found.verdict == "not held out" or not (found.verdict == "unknown" or found.asks_for_bytes):
         return found
     training = at_hand(text.sha256) if at_hand is not None and text.sha256 else None
     compared = None if training is None else _compare(training, part, found, text.pieces.usual)
@@ -157,9 +159,13 @@ def _judge(sample: Sample, hashes: int, shared: int, what: str) -> HeldOut:
     is_partly_copied = share - usual > max(WORTH_TELLING, by_chance)
     if is_partly_copied:
         numbers += f": about {copied:.0%} of it may be copied from there"
-    telling = is_partly_copied or share >= REPEATING
     return HeldOut(
-        verdict="held out", copied=max(0.0, share - usual), detail=numbers, is_worth_telling=telling, shared=share
+        verdict="held out",
+        copied=max(0.0, share - usual),
+        detail=numbers,
+        is_worth_telling=is_partly_copied,
+        asks_for_bytes=is_partly_copied or share >= REPEATING,
+        shared=share,
     )
 
 

@@ -11,7 +11,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, field, make_dataclass
 from typing import Any, ClassVar, Self
@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.config import Mistake, misfit
-from lmlab.interface import ContextPolicy, Loss, NeuralLanguageModel, State, Windows
-from lmlab.layers.heads import SIGNS, signs_of
+from lmlab.interface import ContextPolicy, Loss, NeuralLanguageModel, State, Windows, spend
+from lmlab.layers.heads import FEATURES, confidence_of
 
 CONTEXT_NAMES = (
     "context",
@@ -49,7 +49,7 @@ class PlainModel(NeuralLanguageModel):
     symbol are left out, so the module may have V + 1 outputs or V.
     """
 
-    signs: ClassVar[int] = SIGNS
+    confidence_features: ClassVar[int] = FEATURES
     default_optimizer: ClassVar[str] = "adamw"
     default_learning_rate: ClassVar[float] = 0.003
     context_setting: ClassVar[str]  # the name of the setting that holds the tokens in a window
@@ -93,16 +93,16 @@ class PlainModel(NeuralLanguageModel):
 
     def score(self, tokens_BT: Tensor) -> Tensor:
         """Return the nats of each token given the tokens of its window before it."""
-        return self.score_with_signs(tokens_BT)[0]
+        return self.score_with_confidence(tokens_BT)[0]
 
     @torch.no_grad()
-    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the nats of each token, and what `signs_of` says of its distribution."""
+    def score_with_confidence(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the nats of each token, and what `confidence_of` says of its distribution."""
         rows = len(tokens_BT)
         with self._evaluating():
             found = [self._read(windows_NC, new) for windows_NC, new in self._windows(tokens_BT)]
         # Each group of windows predicts the tokens that follow those of the group before it.
-        found_BTF = torch.cat([part.reshape(rows, -1, 1 + SIGNS) for part in found], dim=1)
+        found_BTF = torch.cat([part.reshape(rows, -1, 1 + FEATURES) for part in found], dim=1)
         return found_BTF[..., 0], found_BTF[..., 1:]
 
     def begin(self, rows: int) -> tuple[Tensor, State]:
@@ -116,9 +116,9 @@ class PlainModel(NeuralLanguageModel):
         state = state.push(tokens_BT, self.policy)
         return self._after(state.tokens_BC), state
 
-    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
-        """Return what `signs_of` says of the next token."""
-        return signs_of(logp_BV)
+    def confidence_after(self, logp_BV: Tensor, state: State) -> Tensor:
+        """Return what `confidence_of` says of the next token."""
+        return confidence_of(logp_BV)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the weights and the persistent buffers by name. Tied weights appear once."""
@@ -186,13 +186,13 @@ class PlainModel(NeuralLanguageModel):
             yield tokens_BT[:, start:], new
 
     def _read(self, windows_NC: Tensor, new: int) -> Tensor:
-        """Return the nats and the signs of the tokens from `new` on in each window, N×(C - new)×(1 + SIGNS)."""
+        """Return nats and confidence features of the tokens from `new` on in each window, N×(C - new)×(1 + FEATURES)."""
         at_once = max(1, LOGITS_AT_ONCE // (windows_NC.shape[1] * self.vocab_size))
         found = []
         for some_NC in windows_NC.split(at_once):
             logp_NCV = self._logits(self._inputs(some_NC))[:, new:].log_softmax(-1)
             nats_NC1 = -logp_NCV.gather(2, some_NC[:, new:, None])
-            found.append(torch.cat([nats_NC1, signs_of(logp_NCV)], dim=2))
+            found.append(torch.cat([nats_NC1, confidence_of(logp_NCV)], dim=2))
         return torch.cat(found)
 
     @torch.no_grad()
@@ -223,6 +223,14 @@ class WindowState(State):
     def select(self, rows_B: Tensor) -> WindowState:
         """Return a new state with these rows."""
         return WindowState(self.tokens_BC[rows_B.to(self.tokens_BC.device)], self.position)
+
+    @classmethod
+    def concat(cls, states: Sequence[WindowState]) -> WindowState | None:
+        """Return one state with the rows of all these states if they have read equally many tokens; else None."""
+        if len({state.position for state in states}) > 1:
+            return None
+        spend(states)
+        return WindowState(torch.cat([state.tokens_BC for state in states]), states[0].position)
 
     def push(self, tokens_BT: Tensor, policy: ContextPolicy) -> WindowState:
         """Append tokens, and drop those before the window of the next prediction. Spends this state."""

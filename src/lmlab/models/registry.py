@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from lmlab.config import Mistake, an, nearest
+from lmlab import other_names
+from lmlab.config import Mistake, Note, an, nearest
 
 if TYPE_CHECKING:
     from lmlab.interface import Saved
@@ -141,16 +143,35 @@ def kind_of(name: str) -> Kind:
     if ":" in name:
         return _brought(name)
     entries = {point.name: point for point in metadata.entry_points(group=GROUP)}
-    if name not in entries:
-        order = (
-            ", but a file or folder: the model is named first, then the text" if name and Path(name).exists() else ""
-        )
-        raise Mistake(
-            f"there is no model {name!r}{order}; {nearest(name, [*KINDS, *entries])}"
-            " (a model of your own: package.module:Class)",
-            code="model-unknown",
-        )
-    return _brought(entries[name].value, name)
+    if name in entries:
+        return _brought(entries[name].value, name)
+    if (ours := other_names.model_name(name, KINDS)) in KINDS:
+        return KINDS[ours]
+    raise unknown_model(name, [*KINDS, *entries])
+
+
+def unknown_model(name: str, known: Sequence[str]) -> Mistake:
+    """The Mistake for a name that no kind of model has: what there is instead, or the nearest of the known names."""
+    order = ", but a file or folder: the model is named first, then the text" if name and Path(name).exists() else ""
+    instead = other_names.about_model(name)
+    if not instead and "," in name:
+        instead = "one model is trained at a time; lmlab compare takes several, with {models}"
+    return Mistake(
+        f"there is no model {name!r}{order}; {instead or nearest(name, known)}"
+        " (a model of your own: package.module:Class)",
+        code="model-unknown",
+        models=name,
+    )
+
+
+def our_name(name: str) -> str:
+    """Our name for a kind of model, with a note where it was given by another tool's name; other names stay as they are."""
+    if not isinstance(name, str) or name in KINDS or ":" in name:
+        return name
+    ours = other_names.model_name(name, [point.name for point in metadata.entry_points(group=GROUP)])
+    if ours != name:
+        warnings.warn(f"{name} is called {ours} here", Note, stacklevel=2)
+    return ours
 
 
 def name_of(model: Any) -> str:
@@ -216,6 +237,13 @@ def model_class(name: str) -> type[Any]:
 
 def language_model(name: str) -> Kind:
     """The kind of that name, which must predict tokens."""
+    entries = [point.name for point in metadata.entry_points(group=GROUP)]
+    if (
+        isinstance(name, str)
+        and ":" not in name
+        and other_names.model_name(name, [*KINDS, *entries]) not in [*KINDS, *entries]
+    ):
+        raise unknown_model(name, [*predicting(), *entries])
     kind = kind_of(name)
     if kind.role is not Role.LANGUAGE_MODEL:
         role = f"{'an' if kind.role.value[0] in 'aeiou' else 'a'} {kind.role.value}"

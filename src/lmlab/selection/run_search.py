@@ -18,7 +18,7 @@ from lmlab.comparison.folder import MODELS, ComparisonFolder
 from lmlab.comparison.measure_run import measure_run
 from lmlab.comparison.score_found import Score
 from lmlab.comparison.time_shares import test_bytes
-from lmlab.comparison.work import Outcome, Shared, Task, attempt, trained_record
+from lmlab.comparison.work import Outcome, Shared, Task, attempt
 from lmlab.config import Budget, Mistake
 from lmlab.hardware.threads import fastest_threads
 from lmlab.hardware.versions import versions
@@ -431,4 +431,5 @@ def _place(row: FoundCandidate) -> tuple[float, ...]:
 
 
 def _trained(run: Run) -> TrainedEntry:
-    return trained_record(run, seconds=run.record.result.seconds)
+    result = run.record.result
+    return TrainedEntry(status=run.status, weights_sha256=str(run.record.model.sha256), seconds=result.seconds)

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lmlab.comparison.entry_records import EntrySpec
-from lmlab.config import Mistake, nearest, parse_settings, settings_of
-from lmlab.learn.settings import CALLED_ELSEWHERE, LEARNING, OWN_OPTIONS, parse_learning
+from lmlab.config import Mistake, nearest, our_setting, parse_settings, settings_of
+from lmlab.learn.settings import LEARNING, OWN_OPTIONS, parse_learning
 from lmlab.models.registry import Way, file_name, kind_of, trainable_kind
+from lmlab.other_names import about_setting
 from lmlab.text.corpus import Corpus
 from lmlab.text.tokenizers import plain_spec
 
@@ -35,6 +36,7 @@ def grid(model: str, over: Sequence[str] | Mapping[str, Sequence[Any]]) -> list[
                 code="over-not-understood",
                 over=None,
             )
+        key = our_setting(key, [*settings_of(trainable_kind(model).load().Config), *LEARNING, TOKENIZER], {})
         typed = [_typed(model, key, value.strip()) for value in values.split(",")]
         if key in axes or len(set(typed)) < len(typed):
             raise Mistake(
@@ -62,7 +64,7 @@ def _typed(model: str, key: str, value: str) -> Any:
             budget=None,
             seeds=None,
         )
-    if key in LEARNING or key in CALLED_ELSEWHERE:
+    if key in LEARNING:
         if kind_of(model).way is Way.COUNTS:
             raise Mistake(
                 f"{model} counts, and {key} is a setting of learning; name another axis with {{over}}",
@@ -70,9 +72,11 @@ def _typed(model: str, key: str, value: str) -> Any:
                 over=None,
             )
         return parse_learning([f"{key}={value}"])[key]
+    where, settings = about_setting(key, value, settings_of(config))
     raise Mistake(
-        f"{model} has no setting {key!r}; {nearest(key, [*settings_of(config), *LEARNING, TOKENIZER])}",
+        f"{model} has no setting {key!r}; {where or nearest(key, [*settings_of(config), *LEARNING, TOKENIZER])}",
         code="axis-unknown",
+        **settings,
     )
 
 

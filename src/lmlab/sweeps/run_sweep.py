@@ -25,15 +25,15 @@ from lmlab.comparison.entry_store import MEASURED, SPEC, TRAINED, EntryStore
 from lmlab.comparison.executors import Executor, executor_of
 from lmlab.comparison.executors.ray_cluster import RayCluster
 from lmlab.comparison.work import Outcome, Task, attempt
-from lmlab.config import Budget, Mistake, Stopped, make
+from lmlab.config import Budget, Mistake, Stopped, make, with_our_names
 from lmlab.disk.files import made_folder, taken_by_a_file
 from lmlab.disk.locks import locked
 from lmlab.hardware.choice import choose_device
 from lmlab.interface import ContextPolicy
 from lmlab.learn.run_folder import record_file
-from lmlab.learn.settings import MOST_SEEDS, refuse_if_it_counts, training_config
+from lmlab.learn.settings import MOST_SEEDS, TrainConfig, refuse_if_it_counts, training_config
 from lmlab.measure.spread_sample import enough_history
-from lmlab.models.registry import AnyModel, Way, file_name, kind_of, language_model, model_class, name_of
+from lmlab.models.registry import AnyModel, Way, file_name, kind_of, language_model, model_class, name_of, our_name
 from lmlab.page.notebook import panel
 from lmlab.records import to_json
 from lmlab.sweeps.best_cell import best_by_validation, tied_with
@@ -176,9 +176,11 @@ def sweep(
     works = executor_of(executor or (f"processes:{jobs}" if ray is None else f"ray:{ray}"))
     if not isinstance(works, RayCluster):  # on a cluster, other machines have the device
         choose_device(device)
-    model = name_of(model)
+    model = our_name(name_of(model))
     language_model(model)
     refuse_if_it_counts(model, learning=learning)
+    settings = with_our_names(model_class(model).Config, settings or {})
+    learning = with_our_names(TrainConfig, learning or {})
     points = grid(model, over)
     fixed = dict(settings or {})
     learned = dict(learning or {})

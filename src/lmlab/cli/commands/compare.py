@@ -88,12 +88,16 @@ def command(
         Path | None, typer.Option(help="Write the paired differences of all models into this CSV file.")
     ] = None,
     device: options.Device = "auto",
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print every remark, not the most important ones alone.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Compare every kind of language model on one text: a ranked table and an HTML report.
 
-    A model that fails is shown with the reason beside the others; the exit code is 1 only if all of them do. Runs that are
-    finished are compared without training: name them, then a text or nothing for their own test part.
+    A model that fails, or whose score fails a check, is shown below the ranking with the reason. The exit code is 1 if a score
+    fails a check, or if all models fail. Runs that are finished are compared without training: name them, then a text or
+    nothing for their own test part.
 
     Example: lmlab compare mytext.txt --budget 5m
 
@@ -111,7 +115,7 @@ def command(
             f"{{models}} names no model; there are: {', '.join(registry.ladder())}", code="no-models", models=None
         )
     for name in chosen or ():
-        options.check_model_name(name)
+        options.check_language_model(name)
     options.check_text(chosen_text)
     parts = options.parse_split(split, valid, test)
     from lmlab.cli.show.comparison import LiveTable, print_comparison
@@ -148,7 +152,7 @@ def command(
         details = comparison.report.with_name("comparison.json")
         options.print_json(document | {"report": str(comparison.report), "details": str(details)})
     else:
-        print_comparison(comparison.findings)
+        print_comparison(comparison.findings, verbose=verbose)
         if differences:
             print_differences(comparison.findings.ranking)
         print(f"Report: {comparison.report.resolve()}")
@@ -160,6 +164,9 @@ def command(
     if comparison.stopped:
         print(f"lmlab: stopped; {kept_in(comparison.report.parent)}", file=sys.stderr)
         raise typer.Exit(exit_code())
+    if comparison.failed_checks:
+        print(f"lmlab: a check failed, so not ranked: {', '.join(comparison.failed_checks)}", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 def _compare_runs(

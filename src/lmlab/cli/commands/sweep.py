@@ -71,7 +71,7 @@ def command(
     Example: lmlab sweep gpt mytext.txt --over layers=2,4 --over learning_rate=0.001,0.003 --seeds 4
     """
     keep_memory()
-    options.check_model_name(model)
+    options.check_language_model(model)
     options.check_text(text, model)
     shares = options.parse_split(split, valid, test)
     from lmlab.cli.show.sweep import print_sweep

@@ -14,18 +14,19 @@ from rich.text import Text
 
 from lmlab.comparison import Findings
 from lmlab.comparison.display import DONE, EntryProgress, Lines
-from lmlab.comparison.ranking_lines import COLUMNS, NAME, lines, what_ranks_mean
-from lmlab.comparison.remarks import FIRST_SEEDS, remarks, reused
+from lmlab.comparison.ranking_lines import COLUMNS, LETTERS, NAME, UNRANKED, lines, what_ranks_mean
+from lmlab.comparison.remarks import FIRST_SEEDS, MOST_REMARKS, remarks, reused
 from lmlab.measure.result import BITS_OF_A_BYTE
+from lmlab.page.numbers import counted
 from lmlab_derive.shared.console import result_console, say
 from lmlab_derive.shared.table import Column, print_table
 
 BAR = 16
 REFRESH_S = 0.25
 EXPENDABLE = {  # columns to leave out on a narrow terminal, the last first
-    "95% interval": 1, "seconds": 2, "perplexity per word": 3, "parameters": 4, "tokens/s": 5, "memory": 6, "FLOPs": 7,
+    "95% interval": 1, "seconds": 2, "parameters": 3, "tokens/s": 4, "memory": 5, "FLOPs": 6,
 }  # fmt: skip
-STYLES = {"model": "", "uncertified": "bold red", "yardstick": "dim", "entropy": "cyan"}
+STYLES = {"yardstick": "dim", "entropy": "cyan"}
 
 
 class LiveTable:
@@ -81,38 +82,59 @@ def _so_far(entries: Sequence[EntryProgress], left_s: float | None, doing: str) 
     return table
 
 
-def print_comparison(found: Findings) -> None:
-    """Print the ranking with the baselines among the models, then failures, warnings and the meaning of the ranks."""
+def print_comparison(found: Findings, *, verbose: bool = False) -> None:
+    """Print the ranking with the baselines among the models, then models without a rank, the mix, and remarks.
+
+    Args:
+        found: the findings.
+        verbose: print every remark instead of the most important ones.
+    """
     console = result_console()
     measured = f"{found.measured.bytes:,} of {found.measured.of:,} test bytes"
     say(console, f"{found.corpus.name}: {measured}, {found.seconds:.0f} s in all")
     rows = lines(found)
     table = []
     for line in rows:
-        if line.kind != "failed":
+        if line.kind not in UNRANKED:
             cells: list[str | Text] = [*line.cells]
-            cells[NAME] = Text(line.name, style=STYLES[line.kind])
+            cells[NAME] = Text(line.name, style=STYLES.get(line.kind, ""))
             table.append(cells)
     columns = [
         Column(title, left=index == NAME, expendable=EXPENDABLE.get(title, 0)) for index, title in enumerate(COLUMNS)
     ]
     print_table(console, columns, table, elsewhere="the report has them")
     for line in rows:
-        if line.kind == "failed":
-            say(console, f"{line.name}: {line.detail}", style="red")
+        if line.kind in UNRANKED:
+            bits = f" ({line.bits_per_byte:.4f} bits per byte)" if line.kind == "uncertified" else ""
+            say(console, f"{line.name}{bits}: {line.detail}", style="red")
     console.print()
-    sentences = [
-        *(mix.sentence for mix in found.together),
-        FIRST_SEEDS if found.together and found.several_seeds else "",
-        *remarks(found),
-        reused(found),
-    ]
+    for mix in found.together:
+        say(console, mix.sentence)
     if found.ranking is not None:
-        sentences.append(what_ranks_mean(found))
-    if sentence := found.luck.sentence:
-        sentences.append(sentence if found.luck.measured else f"{sentence} --seeds 3 measures it.")
-    for entry in found.measured_entries:
-        if (entry.bits_per_byte or 0) > BITS_OF_A_BYTE:  # the notes explain such a high score
-            sentences += [f"{entry.name}: {note}." for note in entry.result.notes] if entry.result else []
-    for sentence in filter(None, sentences):
-        say(console, sentence)
+        say(console, LETTERS)
+    said = remarks(found)
+    for remark in said if verbose else said[:MOST_REMARKS]:
+        say(console, remark)
+    more = list(filter(None, [*said[MOST_REMARKS:], *_details(found)]))
+    if verbose:
+        for detail in filter(None, _details(found)):
+            say(console, detail)
+    elif more:
+        say(console, f"{counted(len(more), 'more remark')}: --verbose shows them, and the report has them.")
+
+
+def _details(found: Findings) -> list[str]:
+    """Return sentences on how to read the ranking and on where the models come from."""
+    luck = found.luck.sentence
+    return [
+        what_ranks_mean(found).removeprefix(LETTERS).strip() if found.ranking is not None else "",
+        FIRST_SEEDS if found.together and found.several_seeds else "",
+        luck if found.luck.measured or not luck else f"{luck} --seeds 3 measures it.",
+        reused(found),
+        *(
+            f"{entry.name}: {note}."
+            for entry in found.trusted_entries
+            if entry.result is not None and (entry.bits_per_byte or 0) > BITS_OF_A_BYTE
+            for note in entry.result.notes
+        ),
+    ]
