@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 
 import lmlab as lab
 from command_line import Lmlab, done, refused
+from lmlab.comparison.choose_text import ChosenText
 from lmlab.learn.run import load_run
 from lmlab.selection import candidates
 from lmlab.selection.run_search import Search
+from lmlab.selection.search import Best
 from some_text import some_lines
 
 ASKED: dict[str, Any] = {
@@ -24,13 +27,24 @@ ASKED: dict[str, Any] = {
 
 
 @pytest.fixture
-def two_learn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two candidates learn, in however little time."""
-    monkeypatch.setattr(candidates, "FIELDS", ((1e9, 2),))
-    monkeypatch.setattr(candidates, "LEAST_TRAIN_S", 0.8)
+def by_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two candidates learn, in budgets of steps, and nothing depends on the clock."""
+    spec, far = Search._spec, 1e9
+
+    def in_steps(self: Search, candidate: Any) -> Any:
+        usual = spec(self, candidate)
+        return usual if candidate.counts else replace(usual, budget="40steps", learning={"rows": 4, "length": 16})
+
+    monkeypatch.setattr(Search, "_spec", in_steps)
+    monkeypatch.setattr(candidates, "FIELDS", ((far, 2),))
     monkeypatch.setattr(candidates, "LEAST_RESERVE_S", 100.0)  # so that no time is left for those that were stopped
-    monkeypatch.setattr("lmlab.selection.rungs.LATE", -1e9)  # however busy the machine is
-    monkeypatch.setattr("lmlab.selection.run_search.COUNTING", 1e9)
+    monkeypatch.setattr(candidates, "LEAST_TRAIN_S", 1.0)
+    monkeypatch.setattr("lmlab.selection.rungs.LATE", -far)
+    monkeypatch.setattr("lmlab.selection.run_search.COUNTING", far)
+    monkeypatch.setattr("lmlab.selection.choose._tokens_in", lambda *_: 2000)
+    monkeypatch.setattr(
+        "lmlab.selection.run_search.choose_text", lambda *_: ChosenText(bytes=20_000, on_cpu=frozenset())
+    )
 
 
 @pytest.fixture
@@ -40,7 +54,7 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("two_learn")
+@pytest.mark.usefixtures("by_steps")
 def test_a_search_killed_after_every_step_goes_on_and_repeats_none(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lmlab: Lmlab
 ) -> None:
@@ -60,19 +74,23 @@ def test_a_search_killed_after_every_step_goes_on_and_repeats_none(
             break
         except KeyboardInterrupt:
             continue
-    assert found is not None
+    assert found is not None, steps
     assert len(steps) == len(set(steps)) + sum(what == "train" for what, _ in steps) - len(
         {step for step in steps if step[0] == "train"}
     ), "only training is taken up again, to the next rung"
     assert [what for what, _ in steps] == [*["count"] * 2, "plan", *["train"] * 3, "choose", "measure"]
-    _holds(found, text)
+    _holds(found)
+    monkeypatch.setattr(Search, "_do", take)
+    undisturbed = lab.best(text, out=tmp_path / "undisturbed", **ASKED).found
+    assert undisturbed.choice == found.found.choice
+    assert undisturbed.result.bits_per_byte == found.bits_per_byte
     folder = tmp_path / "best"
     assert "bits per byte" in done(lmlab("eval", folder, "--device", "cpu"))
     assert len(done(lmlab("generate", folder, "--tokens", "5", "--device", "cpu"))) > 0
     assert json.loads((folder / "best.json").read_text())["choice"]["tokenizer"] == found.found.choice.tokenizer
 
 
-def _holds(found: lab.selection.search.Best, text: Path) -> None:
+def _holds(found: Best) -> None:
     rows = {row.name: row for row in found.found.candidates}
     assert {name.partition("-")[0] for name in rows} == {"ngram", "gru", "lstm"}
     learned = [row for row in rows.values() if row.model != "ngram"]
