@@ -94,7 +94,8 @@ def test_bits(run: Path) -> float:
 
 def others(folder: Path, found: lmlab.comparison.Comparison) -> Iterator[Path]:
     """Yield the runs of a comparison's winner and of its mixes."""
-    best = next(entry for entry in found.entries if entry.rank == 1)
+    measured = [entry for entry in found.entries if entry.result is not None]
+    best = min(measured, key=lambda entry: entry.result.bits_per_byte if entry.result else float("inf"))
     assert best.run is not None, "the winner has a run"
     yield best.run.folder
     yield from (path for path in (folder / "models").glob("mix-*") if record_file(path) is not None)

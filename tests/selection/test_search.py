@@ -114,6 +114,15 @@ def _holds(found: Best) -> None:
     assert "stopped at 20%" in page
 
 
+def test_a_small_text_allows_fewer_ids_than_a_tokenizer_that_nobody_named_asks_for(tmp_path: Path) -> None:
+    (tmp_path / "small.txt").write_text(some_lines(300))
+    found = lab.best(tmp_path / "small.txt", out=tmp_path / "best", budget="20s", models=["ngram"], device="cpu").found
+    assert [row.ended for row in found.candidates] == ["counted"] * len(found.candidates)
+    (row,) = [row for row in found.candidates if row.tokenizer.startswith("bpe")]
+    assert row.settings["order"] is not None
+    assert "lmlab" not in found.choice.why
+
+
 def test_a_search_needs_a_time_and_both_held_out_parts(text: Path, tmp_path: Path, lmlab: Lmlab) -> None:
     refused(lmlab("best", text, "--budget", "300steps"), "search-budget-of-steps")
     refused(lmlab("best", text, "--split", "90,0,10"), "search-without-part")

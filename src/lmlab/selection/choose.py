@@ -25,11 +25,11 @@ TRIED, WINDOW = 1024, 256  # tokens that are read to time the parts
 
 @dataclass(frozen=True, kw_only=True)
 class Finalist:
-    """A finished run. bits_per_byte: of the validation part; None: not known on all of the sample."""
+    """A finished run. bits_per_byte: of the sample of the validation part."""
 
     name: str
     run: Run
-    bits_per_byte: float | None = None
+    bits_per_byte: float
 
 
 def validation_bits(run: Run, text: Spread, device: str) -> float:
@@ -55,9 +55,8 @@ def choose(
     for spec, group in finalists.items():
         run, parts, why = _best_of_group(spec, group, models, device, left_s / len(finalists))
         alone = next((f for f in group if f.run is run), None)
-        bits = None if alone is None else alone.bits_per_byte
-        bits = validation_bits(run, text, device) if bits is None else bits
-        known |= {f.name: f.bits_per_byte for f in group if f.bits_per_byte is not None}
+        bits = validation_bits(run, text, device) if alone is None else alone.bits_per_byte
+        known |= {f.name: f.bits_per_byte for f in group}
         known[run.folder.name] = bits
         if best is None or bits < best[0]:
             best = bits, run, parts, why
@@ -79,7 +78,7 @@ def _best_of_group(
     spec: str, group: Sequence[Finalist], models: Path, device: str, left_s: float
 ) -> tuple[Run, tuple[Part, ...], str]:
     """Return the mix of the finished runs of one tokenizer if it validates better than each of them, else the best run."""
-    single = min(group, key=lambda f: float("inf") if f.bits_per_byte is None else f.bits_per_byte)
+    single = min(group, key=lambda f: f.bits_per_byte)
     alone = (Part(name=single.name, weight=1.0),)
     if len(group) == 1:
         return single.run, alone, ""

@@ -45,6 +45,7 @@ from lmlab.selection.records import (
 )
 from lmlab.selection.rungs import CandidateState, State, Step, next_step
 from lmlab.text.corpus import Corpus
+from lmlab.text.tokenizers import train_tokenizer
 
 VALIDATED_BYTES = 60_000  # of the validation part that finished runs are compared on, at most
 NOTE_EVERY_S = 2.0  # seconds between records of the used budget
@@ -70,6 +71,7 @@ class AskedSearch:
     corpus: Corpus
     models: tuple[str, ...]
     tokenizers: tuple[str, ...]
+    named: bool  # whether the user named the tokenizers; of others, a text may allow fewer ids than they ask for
     budget_s: float
     seed: int
     device: str
@@ -213,6 +215,9 @@ class Search:
         spec = store.spec or self._spec(candidate)
         if store.spec is None:
             store.write_spec(spec)
+        if not self.asked.named and candidate.tokenizer not in self.shared.tokenizers:
+            pieces = self.asked.corpus.train.pieces()
+            self.shared.tokenizers[candidate.tokenizer] = train_tokenizer(candidate.tokenizer, pieces, at_most=True)
         task = Task(
             spec=spec,
             corpus=self.asked.corpus.spec(),
@@ -285,13 +290,14 @@ class Search:
         learned = {candidate.tokenizer for candidate in finished if not candidate.counts}
         # Without a run that learned, there is nothing to mix: one model that counts is a finalist by itself.
         finalists = {spec: group for spec, group in groups.items() if spec in learned} or groups
-        best_alone = min((f for group in groups.values() for f in group), key=lambda f: f.bits_per_byte or float("inf"))
-        if best_alone.run.record.inputs.tokenizer not in finalists:
-            finalists[str(best_alone.run.record.inputs.tokenizer)] = [best_alone]
+        lowest = min((f.bits_per_byte, spec, f.name) for spec, group in groups.items() for f in group)
+        spec, alone = lowest[1:]
+        if spec not in finalists:
+            finalists[spec] = [f for f in groups[spec] if f.name == alone]
         left_s = CHOOSING * (self.left_s - FINISHING_S)
         models = self.folder.path / MODELS
         choice = choose(finalists, self.validation, models, device=self.asked.device, left_s=left_s)
-        every = {f.name: f.bits_per_byte for group in groups.values() for f in group if f.bits_per_byte is not None}
+        every = {f.name: f.bits_per_byte for group in groups.values() for f in group}
         write_record(
             self.folder.path / CHOICE,
             replace(choice, bits_per_byte=dict(sorted((every | choice.bits_per_byte).items()))),

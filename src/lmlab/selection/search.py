@@ -144,6 +144,7 @@ def best(
         corpus=corpus,
         models=names,
         tokenizers=tuple(dict.fromkeys(specs)),
+        named=tokenizers is not None,
         budget_s=asked_budget.seconds,
         seed=checked_seed(seed),
         device=device,
