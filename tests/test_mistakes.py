@@ -34,7 +34,6 @@ IN_SEVERAL_PLACES = {  # why one code is made there
     "part-unknown": "measuring and listing mistakes both name a part",
     "run-is-no-translator": "translating and measuring translations both need one",
     "sacrebleu-missing": "asked for before work begins, and where it is used",
-    "setting-unknown": "settings come as text and as values",
     "settings-change-weights": "two tasks begin with another run's weights",
     "symbols-needed": "two tasks need ids that no text has",
     "text-binary": "found in the first bytes, or at the first that is not UTF-8",

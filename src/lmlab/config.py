@@ -186,7 +186,7 @@ def our_setting(key: str, known: Iterable[str], given: Mapping[str, Any]) -> str
     """Our name for a setting, with a note where it was given by another tool's name; Mistake if it is among the given ones."""
     ours = other_names.setting_name(key, list(known))
     if ours in given:
-        raise Mistake(f"{ours} is set twice, once as {key}; leave one of them out", code="setting-twice")
+        raise Mistake(f"{ours} is set twice, once as {key}; leave one of them out", code="setting-by-two-names")
     if ours != key:
         warnings.warn(f"{key} is called {ours} here", Note, stacklevel=2)
     return ours

@@ -49,7 +49,7 @@ def test_a_budget_that_a_recipe_names_is_no_option_that_was_given(lmlab: Lmlab, 
     assert lmlab("train", "bag", "--config", "other.toml", "--out", "three")[0] == 0
     code, _, err = lmlab("train", "--config", "old.toml", "--budget", "3m", "--out", "four")
     assert code == 0
-    assert "bag reads the text once and ignores --budget" in err
+    assert "bag reads the text once" in err
     lab.train(**lab.recipe("one/recipe.toml"), out="five")
     assert lmlab("train", "--resume", "--out", "one", "--budget", "3m")[0] == 0  # as it began
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmlab.comparison.compared_entry import ComparedEntry
 from lmlab.comparison.differences import write_differences
@@ -17,6 +17,9 @@ from lmlab.page.notebook import panel
 from lmlab.records import to_json
 from lmlab.text.corpus import Corpus
 
+if TYPE_CHECKING:
+    from lmlab.comparison.beside import BesideRun
+
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
@@ -27,6 +30,7 @@ class Comparison:
         entries: the models, best first, then those that failed.
         report: the path of the report.
         stopped: whether the user stopped the comparison, so that it is incomplete.
+        beside: models trained elsewhere, measured on the same text.
     """
 
     corpus: Corpus
@@ -35,6 +39,7 @@ class Comparison:
     findings: Findings
     report: Path
     stopped: bool = False
+    beside: tuple[BesideRun, ...] = ()
 
     @property
     def failed_checks(self) -> list[str]:
@@ -60,6 +65,6 @@ class Comparison:
         return write_differences(self.findings.ranking, path)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the content of comparison.json as a dict."""
+        """Return the content of comparison.json as a dict, and that of beside.json if there is one."""
         found: dict[str, Any] = to_json(self.findings)
-        return found
+        return found | {"beside": [one.to_json() for one in self.beside]} if self.beside else found

@@ -10,9 +10,6 @@ import threading
 from pathlib import Path
 from typing import Self
 
-from lmlab.config import Mistake
-
-BYTES_PER_WEIGHT = 4  # float32, as a model is made on every machine
 EVERY_S = 0.05  # how often the size of the process is looked at
 LARGE_PAGES_BYTES = 512 << 20  # of heap: what the buffers of a training step on a CPU amount to, or most of it
 
@@ -29,17 +26,6 @@ def available_bytes() -> int | None:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # macOS and Windows have no such question
         return None
-
-
-def refuse_what_memory_cannot_hold(model: str, parameters: int) -> None:
-    """A Mistake before anything is built: a billion layers would be made one by one until the system ends the process."""
-    free = available_bytes()
-    if free is not None and BYTES_PER_WEIGHT * parameters > free:
-        taken = f"{parameters:,} parameters take {BYTES_PER_WEIGHT * parameters / 1e9:,.0f} GB alone"
-        raise Mistake(
-            f"{model}: {taken}, and {free / 1e9:,.0f} GB of memory are free; take a smaller model",
-            code="model-exceeds-memory",
-        )
 
 
 def _container_left() -> int:

@@ -12,18 +12,22 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from lmlab.hardware.memory import refuse_what_memory_cannot_hold
+from lmlab.config import Budget
+from lmlab.interface import TextLearner
 from lmlab.learn.loop import Trainer
+from lmlab.learn.memory_needed import refuse_what_memory_cannot_hold
 from lmlab.learn.onlookers import Silent
 from lmlab.learn.pace import Pace, Speed, Step, Timings, size_by_the_clock
 
 if TYPE_CHECKING:
-    from lmlab.config import Budget, TextFacts
+    from lmlab.config import TextFacts
     from lmlab.hardware.choice import Hardware
     from lmlab.interface import Learner
     from lmlab.learn.settings import TrainConfig
     from lmlab.learn.task import Task
     from lmlab.text.pieces import Vocabulary
+
+FEWEST_TOKENS = 256  # of a step: an eighth of the rows that every kind of model takes by default
 
 
 def sized(
@@ -59,12 +63,10 @@ def sized(
         trainer = Trainer(model, task(model, rows), train_config, hardware, Path(), Silent())
         return trainer.to_be_timed()
 
-    def refuse_giants(config: Any) -> None:
-        parameters = sum(int(part.all_weights) for part in cls.parts(config, facts.vocab_size))
-        refuse_what_memory_cannot_hold(cls.name, parameters)
+    def refuse_giants(config: Any, tokens: int) -> None:
+        refuse_what_memory_cannot_hold(cls, config, facts.vocab_size, tokens, hardware.device)
 
     def on_paper(config: Any) -> Learner:
-        refuse_giants(config)
         with _UninitializedWeights():
             return cls(config, facts.vocab_size)
 
@@ -75,9 +77,17 @@ def sized(
 
     def resolve(facts: TextFacts, budget: Budget) -> Any:
         whole = cls.resolve(config, facts, budget)
-        refuse_giants(whole)
+        refuse_giants(whole, FEWEST_TOKENS)
         return whole
 
+    smallest = cls.resolve(config, facts, Budget(steps=1))
+    refuse_giants(smallest, FEWEST_TOKENS)  # even an empty model of a million layers would not fit
+    rows, length = train_config.rows, train_config.length
+    if rows is None or length is None:
+        paper = on_paper(smallest)
+        usual_rows, usual_length = paper.batch_shape if isinstance(paper, TextLearner) else (1, FEWEST_TOKENS)
+        rows, length = rows or usual_rows, length or usual_length
+    refuse_giants(smallest, rows * length)
     pace = Pace(cls.name, flops_per_token, begin, hardware, timings)
     state = torch.random.get_rng_state()
     try:

@@ -15,6 +15,7 @@ import torch
 
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.interface import CountModel, LanguageModel, NeuralLanguageModel
+from lmlab.learn.memory_needed import refuse_what_memory_cannot_hold
 from lmlab.models.mix import Mix, MixConfig
 from lmlab.models.registry import model_class
 from lmlab.text.stream import TokenStream
@@ -55,7 +56,9 @@ def build(cls: type[Any], settings: Mapping[str, Any], tokens: Tokenizer) -> Lan
     facts = TextFacts(train_tokens=train.tokens, train_bytes=train.bytes, vocab_size=tokens.vocab_size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        model = cls(cls.resolve(config, facts, Budget(steps=10)), tokens.vocab_size)
+        whole = cls.resolve(config, facts, Budget(steps=10))
+        refuse_what_memory_cannot_hold(cls, whole, tokens.vocab_size, tokens=0)
+        model = cls(whole, tokens.vocab_size)
     randomise(model)
     return model.eval()
 

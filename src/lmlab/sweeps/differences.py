@@ -11,7 +11,7 @@ from typing import Any
 from lmlab.measure.seeds import LEVEL, mean_and_margin
 from lmlab.records import fields_to_json
 from lmlab.sweeps.grid import Point
-from lmlab.sweeps.table import Cell, Unit, unit_of
+from lmlab.sweeps.table import UNIT, Cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Difference:
     after: Point
     difference: float
     margin: float
-    unit: Unit
+    unit: str
     level: float
     seeds: list[int]
     real: bool
@@ -43,9 +43,9 @@ def differences(cells: Sequence[Cell]) -> list[Difference]:
     """
     pairs = [(a, b, changed[0]) for a, b in itertools.combinations(cells, 2) if len(changed := _changed(a, b)) == 1]
     level = 1.0 - (1.0 - LEVEL) / max(1, len(pairs))
-    found, unit = [], unit_of(cells)
+    found = []
     for a, b, setting in pairs:
-        before, after = (dict(zip(cell.seeds, cell.numbers(unit), strict=True)) for cell in (a, b))
+        before, after = (dict(zip(cell.seeds, cell.bits_per_byte, strict=True)) for cell in (a, b))
         both = [seed for seed in before if seed in after]
         if not both:
             continue
@@ -57,7 +57,7 @@ def differences(cells: Sequence[Cell]) -> list[Difference]:
                 after=b.settings,
                 difference=mean,
                 margin=margin,
-                unit=unit,
+                unit=UNIT,
                 level=level,
                 seeds=both,
                 real=math.isfinite(mean) and math.isfinite(margin) and abs(mean) > margin,

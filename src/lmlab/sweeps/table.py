@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from lmlab.comparison.entry_records import MeasuredEntry
 from lmlab.comparison.work import Outcome
 from lmlab.measure.seeds import mean_and_margin
 from lmlab.records import fields_to_json, to_json
-from lmlab.sweeps.grid import TOKENIZER, Point
+from lmlab.sweeps.grid import Point
 
-Unit = Literal["perplexity per token", "bits per byte"]
-PERPLEXITY: Unit = "perplexity per token"
-BITS: Unit = "bits per byte"
+UNIT = "bits per byte"  # of all means and differences, since perplexities per token depend on the tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +47,9 @@ class Cell:
     missing: int = 0  # seeds that are not complete
     diverged: int = 0  # diverged seeds; their best weights before that were scored
 
-    def numbers(self, unit: Unit = PERPLEXITY) -> list[float]:
-        """Return one score per seed, in the given unit."""
-        return self.perplexity if unit == PERPLEXITY else self.bits_per_byte
-
-    def mean_and_margin(self, unit: Unit = PERPLEXITY) -> tuple[float, float]:
-        """Return the mean score and half the width of its 95% interval (Student's t; NaN with one seed)."""
-        return mean_and_margin(self.numbers(unit))
+    def mean_and_margin(self) -> tuple[float, float]:
+        """Return the mean bits per byte and half the width of its 95% interval (Student's t; NaN with one seed)."""
+        return mean_and_margin(self.bits_per_byte)
 
     @property
     def valid_mean(self) -> float | None:
@@ -64,10 +58,10 @@ class Cell:
         whole = known and not self.errors and not self.missing
         return math.fsum(self.valid_bits_per_byte) / len(self.seeds) if whole else None
 
-    def to_json(self, unit: Unit = PERPLEXITY) -> dict[str, Any]:
-        """Return the cell as a dict for JSON; null stands for an infinite or undefined number. unit: of the mean and margin."""
-        mean, margin = self.mean_and_margin(unit)
-        return fields_to_json(self) | {"mean": to_json(mean), "margin": to_json(margin), "unit": unit}
+    def to_json(self) -> dict[str, Any]:
+        """Return the cell as a dict for JSON; null stands for an infinite or undefined number."""
+        mean, margin = self.mean_and_margin()
+        return fields_to_json(self) | {"mean": to_json(mean), "margin": to_json(margin), "unit": UNIT}
 
 
 def collect(names: Mapping[str, Point], outcomes: Mapping[str, Outcome]) -> list[Cell]:
@@ -110,8 +104,3 @@ def error_of(outcome: Outcome) -> str:
         return outcome.error
     failed = [check.name for check in outcome.measured.result.checks if check.passed is False]
     return f"the certificate of its result fails: {', '.join(failed)}" if failed else ""
-
-
-def unit_of(cells: Sequence[Cell]) -> Unit:
-    """Return the unit in which cells are comparable: perplexity per token only if all cells have the same tokens."""
-    return BITS if any(TOKENIZER in cell.settings for cell in cells) else PERPLEXITY

@@ -59,6 +59,7 @@ def command(
     ] = "char",
     split: options.Split = options.DEFAULT_SPLIT,
     split_by: options.SplitBy = "auto",
+    documents: options.Documents = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     settings: Annotated[
@@ -88,6 +89,17 @@ def command(
         Path | None, typer.Option(help="Write the paired differences of all models into this CSV file.")
     ] = None,
     device: options.Device = "auto",
+    beside: Annotated[
+        list[Path],
+        typer.Option(
+            "--with",
+            help="A trained run or a Hugging Face folder, measured on the same bytes without a rank. May be repeated.",
+        ),
+    ] = [],  # noqa: B006
+    logs: Annotated[
+        list[Path],
+        typer.Option("--logs", help="Instead of a text: samples_….jsonl files of lm-eval, of two models or more."),
+    ] = [],  # noqa: B006
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print every remark, not the most important ones alone.")
     ] = False,
@@ -103,20 +115,33 @@ def command(
 
     Example: lmlab compare runs/gpt runs/ngram other.txt --differences
     """
-    keep_memory()
-    if text is not None and len(text) > 1:
+    if logs:
+        others = {"budget": budget, "each": each, "out": out, "models": models, "valid": valid, "test": test}
+        _compare_logs([*logs, *map(Path, text or ())], others, json)
+        return
+    if text is not None and len(text) > 1 and any(record_file(Path(name)) is not None for name in text):
+        keep_memory()
         asked = {"budget": budget, "each": each, "models": models, "out": out}
         _compare_runs(text, asked, seed=seed, device=device, differences=differences, csv=csv, json=json)
         return
-    chosen_text = text[0] if text else "sotu"
+    if len(text or ()) > 1:
+        raise Mistake(
+            f"one text is compared on, not {len(text or ())}; put several files into a folder, or name them by a pattern in"
+            " quotes",
+            code="several-texts",
+        )
+    (named,) = text or ("sotu",)
+    keep_memory()
     chosen = None if models is None else options.words(models)
     if chosen == []:
         raise Mistake(
             f"{{models}} names no model; there are: {', '.join(registry.ladder())}", code="no-models", models=None
         )
+    for folder in beside:
+        options.checked_run(folder)
     for name in chosen or ():
         options.check_language_model(name)
-    options.check_text(chosen_text)
+    options.check_text(named)
     parts = options.parse_split(split, valid, test)
     from lmlab.cli.show.comparison import LiveTable, print_comparison
     from lmlab.cli.show.differences import print_differences
@@ -125,7 +150,7 @@ def command(
 
     with LiveTable() as watch:
         comparison = lmlab.compare(
-            chosen_text,
+            named,
             out=out,
             budget=budget,
             each=each,
@@ -134,6 +159,7 @@ def command(
             tokenizers=[t.strip() for t in tokenizers.split(",") if t.strip()],
             split=parts,
             split_by=split_by,
+            documents=documents,
             valid=valid,
             test=test,
             seed=seed,
@@ -142,6 +168,7 @@ def command(
             learning=_learning_by_model(learning, chosen or registry.ladder()),
             device=device,
             executor=executor,
+            beside=beside,
             watch=watch,
             command=options.as_typed(),
         )
@@ -155,6 +182,8 @@ def command(
         print_comparison(comparison.findings, verbose=verbose)
         if differences:
             print_differences(comparison.findings.ranking)
+        for other in comparison.beside:
+            print(other.sentence)
         print(f"Report: {comparison.report.resolve()}")
     if csv is not None and comparison.findings.ranking is not None:
         write_differences(comparison.findings.ranking, csv)
@@ -213,6 +242,15 @@ def _compare_runs(
         write_differences(found.ranking, csv)
     if found.refused:
         raise typer.Exit(1)
+
+
+def _compare_logs(logs: Sequence[Path], others: Mapping[str, object], json: bool) -> None:
+    """Compare the logs of lm-eval. No other option says anything about them."""
+    if given := next((name for name, value in others.items() if value is not None), None):
+        raise Mistake(f"{{{given}}} says nothing about logs; leave it out", code="option-beside-logs", **{given: None})
+    from lmlab.cli.show.logs import print_logs
+
+    options.answer(json, lmlab.compare_logs(logs), print_logs)
 
 
 def _shares_by_model(assignments: list[str]) -> dict[str, float]:

@@ -26,6 +26,13 @@ def command(
         Path | None, typer.Option(help="For a translator: another run to compare with, sentence by sentence.")
     ] = None,
     per_token: Annotated[Path | None, typer.Option(help="Write the bits of every token into this CSV file.")] = None,
+    documents: Annotated[
+        str | None,
+        typer.Option(
+            help="What the documents of TEXT are: lines, blank, jsonl:FIELD, files or none.",
+            show_default="as in the run",
+        ),
+    ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     verbose: Annotated[bool, typer.Option("--verbose", help="Show every check of the certificate.")] = False,
@@ -41,7 +48,15 @@ def command(
 
     with ProgressLine("eval") as line:
         result = lmlab.evaluate(
-            run, text, part=part, seed=seed, device=device, against=against, per_token=per_token, watch=line.measuring
+            run,
+            text,
+            part=part,
+            documents=documents,
+            seed=seed,
+            device=device,
+            against=against,
+            per_token=per_token,
+            watch=line.measuring,
         )
     if isinstance(result, Result):
         from lmlab.cli.show.result import print_result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ def command(
     best: Annotated[int, typer.Option(help="Number of beam results to show.")] = 1,
     length_penalty: Annotated[float, typer.Option(help="Exponent of length normalisation in beam search.")] = 1.0,
     stop: Annotated[list[str], typer.Option(help="Stop where this string would begin. May be repeated.")] = [],  # noqa: B006
-    samples: Annotated[int, typer.Option(help="Number of texts to sample.")] = 1,
+    samples: Annotated[int, typer.Option("--samples", "-n", help="Number of texts to sample.")] = 1,
     seed: options.Seed = 0,
     precision: Annotated[
         str, typer.Option(help="Precision of the weights: float32, or bf16, which is faster on a GPU.")
@@ -98,7 +99,8 @@ def command(
         return
     writer = _Writer(prompt)
     streamed = samples == best == 1 and method != "beam" and not json
-    results = lmlab.generate(options.opened(run), prompt, **chosen, watch=writer if streamed else None)
+    opened = options.opened(run)
+    results = lmlab.generate(opened, prompt, **chosen, watch=writer if streamed else None)
     if json:
         options.print_json([result.to_json() for result in results])
         return
@@ -106,8 +108,8 @@ def command(
         print(_shown(writer.before))
     else:
         for number, result in enumerate(results, start=1):
-            if len(results) > 1:
-                print(f"--- {number} · {result.nats:.2f} nats ---")
+            if len(results) > 1 and opened.rule.mode != "lines":
+                print(f"--- {number} · {result.nats / math.log(2):.1f} bits ---")
             print(_shown(prompt + result.text))
     say_what_bytes_are(result.text for result in results)
 
@@ -180,7 +182,7 @@ def _show_many(prompts: Sequence[Prompt], results: Sequence[Sequence[Generated]]
         return
     for number, (asked, found) in enumerate(together, start=1):
         for result in found:
-            print(f"--- {number} · {result.nats:.2f} nats ---")
+            print(f"--- {number} · {result.nats / math.log(2):.1f} bits ---")
             print(_shown(asked.prompt + result.text))
     say_what_bytes_are(result.text for found in results for result in found)
 

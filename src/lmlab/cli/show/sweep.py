@@ -9,9 +9,10 @@ from lmlab.models.registry import Way, kind_of
 from lmlab.page.numbers import bits, plus_minus
 from lmlab.sweeps import Cell, Difference, Sweep
 from lmlab.sweeps.grid import Point
-from lmlab.sweeps.table import PERPLEXITY, Unit
 from lmlab_derive.shared.console import result_console, say
 from lmlab_derive.shared.table import Column, print_table
+
+DIGITS = 4
 
 
 def print_sweep(found: Sweep) -> None:
@@ -21,18 +22,11 @@ def print_sweep(found: Sweep) -> None:
     many = f"mean and {LEVEL:.0%} interval over {seeds} seeds" if seeds > 1 else "one seed"
     many = f"the same with every seed, since {found.model} counts" if counts else many
     measured = next((f" of {c.measured.bytes:,} {c.measured.part} bytes" for c in found.cells if c.measured), "")
-    say(console, f"{found.unit}{measured}, {many}" + ("; validation in bits per byte" * (found.unit == PERPLEXITY)))
+    say(console, f"{found.unit}{measured}, {many}")
     keys = list(found.cells[0].settings)
     columns = [Column(key, left=True) for key in keys]
-    if found.unit == PERPLEXITY:
-        columns.append(Column(PERPLEXITY))
-    expendable = 1 if found.unit == PERPLEXITY else 0
-    columns += [
-        Column("bits per byte", expendable=expendable),
-        Column("validation"),
-        Column("# parameters", expendable=2),
-    ]
-    rows = [[*(str(cell.settings[key]) for key in keys), *_numbers(cell, found.unit)] for cell in found.cells]
+    columns += [Column("bits per byte"), Column("validation"), Column("# parameters", expendable=1)]
+    rows = [[*(str(cell.settings[key]) for key in keys), *_numbers(cell)] for cell in found.cells]
     print_table(console, columns, rows, elsewhere="--json has them")
     for cell in found.cells:
         if not cell.perplexity and cell.errors:
@@ -65,19 +59,16 @@ def _choice(found: Sweep) -> str:
     return f"Best {by}: {' and '.join(alike)}, which tie at {bits(found.best.valid_mean)}"
 
 
-def _numbers(cell: Cell, unit: Unit) -> list[str]:
+def _numbers(cell: Cell) -> list[str]:
     """Return the scores and the parameter count of a cell, as table cells."""
     if not cell.perplexity:
         return ["failed" if cell.errors else "no turn yet"]
-    mean, margin = cell.mean_and_margin(unit)
+    mean, margin = cell.mean_and_margin()
     without = {"diverged": cell.diverged, "failed": len(cell.errors), "still to come": cell.missing}
     missing = ", ".join(f"{number} {what}" for what, number in without.items() if number)
     missing = f" ({missing})" if missing else ""
-    digits = 3 if unit == PERPLEXITY else 4
-    shown = [f"{mean:.{digits}f}{plus_minus(margin, digits)}{missing}"]
-    if unit == PERPLEXITY:
-        shown.append(bits(math.fsum(cell.bits_per_byte) / len(cell.bits_per_byte)))
-    return [*shown, "" if cell.valid_mean is None else bits(cell.valid_mean), f"{cell.parameters:,}"]
+    shown = f"{mean:.{DIGITS}f}{plus_minus(margin, DIGITS)}{missing}"
+    return [shown, "" if cell.valid_mean is None else bits(cell.valid_mean), f"{cell.parameters:,}"]
 
 
 def _in_words(difference: Difference, counts: bool, seeds: int) -> str:
@@ -90,13 +81,12 @@ def _in_words(difference: Difference, counts: bool, seeds: int) -> str:
     verdict = "real" if difference.real else "not told apart by these seeds"
     if seeds == 1:
         verdict = "which one seed cannot tell from luck"
-    digits = 3 if difference.unit == PERPLEXITY else 4
     if counts:
         verdict = "on this text; counting leaves nothing to luck"
-        verdict = "a tie on this text" if round(difference.difference, digits) == 0 else verdict
+        verdict = "a tie on this text" if round(difference.difference, DIGITS) == 0 else verdict
     return (
         f"{where}:"
-        f" {difference.difference:+.{digits}f}{plus_minus(difference.margin, digits)} {difference.unit}, {verdict}"
+        f" {difference.difference:+.{DIGITS}f}{plus_minus(difference.margin, DIGITS)} {difference.unit}, {verdict}"
     )
 
 
