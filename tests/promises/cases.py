@@ -14,7 +14,6 @@ from lmlab.promises.subjects import TINY, TOKENIZERS
 RECURRENT = {"layers": 2, "width": 8, "embedding_width": 6, "tie": False}
 TIED = {"layers": 1, "width": 8, "embedding_width": 8, "tie": True, "bias": False}
 RECALL = {"width": 8, "embedding_width": 6, "memory": 5, "score_width": 4, "tie": False}
-LLAMA_LIKE = {"norm": "rms", "activation": "swiglu", "window": 3}
 
 # Settings worth telling apart, the plain ones first. Each neural model drops hidden units in training, and must not here.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
