@@ -17,13 +17,18 @@ from lmlab.comparison.time_shares import DEFAULT_BUDGET, Turn, checked_shares, i
 from lmlab.config import Budget, Mistake, checked_seed, make, with_our_names, without_open
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.settings import MOST_SEEDS, TrainConfig, training_config
+from lmlab.measure.interval import LEAST_CELL_BYTES
+from lmlab.measure.interval_units import FEWEST_BLOCKS
 from lmlab.models.registry import Way, kind_of, ladder, language_model, model_class, our_name, trainable_kind
+from lmlab.page.numbers import counted
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
 from lmlab.text.tokenizers import plain_spec
 
 T = TypeVar("T")
+
+LEAST_TEST_BYTES = FEWEST_BLOCKS * LEAST_CELL_BYTES  # of fewer no interval can be given, so no two models told apart
 
 
 def compare(
@@ -147,6 +152,15 @@ def compare(
             f"{corpus.name} has no test part to compare on; {instead}",
             code="comparison-without-test-part",
             split=None,
+            test=None,
+        )
+    if corpus.test.bytes < LEAST_TEST_BYTES:
+        more = "a larger share in {split}" if test is None else "a longer {test}"
+        raise Mistake(
+            f"the test part of {corpus.name} has {counted(corpus.test.bytes, 'byte')}, too few to tell models apart;"
+            f" {LEAST_TEST_BYTES} are the least: give more text, or {more}",
+            code="test-part-too-short",
+            split="60,10,30",
             test=None,
         )
     several = len(set(tokenizers)) > 1
