@@ -7,7 +7,7 @@ COURSE_ANSWERS := tests/coursework/test_course_answers.py
 CHECKER := find derive docs/derivations.md constraints.txt $(COURSE_ANSWERS) tests/coursework/derivations -type f -not -path '*/__pycache__/*' -not -path '*/.*'
 CHECKED := $(VENV)/.derive-tested-$(shell $(CHECKER) | LC_ALL=C sort | xargs cksum | cksum | cut -d ' ' -f 1)
 
-.PHONY: demo test test-derive test-all test-page lint bench results clean
+.PHONY: demo test test-derive test-all test-page lint docs bench results clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py
@@ -40,6 +40,11 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site, under site/: `python -m http.server -d site` shows it. A dead link or anchor is an error.
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ./derive -e ".[docs]"
+	$(BIN)/python scripts/make_site.py
+
 bench: $(READY)
 	$(BIN)/python bench/run_all.py --write
 
@@ -53,4 +58,4 @@ $(READY): pyproject.toml derive/pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) runs .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) runs build site .pytest_cache .ruff_cache .mypy_cache

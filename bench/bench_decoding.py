@@ -17,7 +17,7 @@ import torch
 import transformers
 
 from lmlab.config import Budget, TextFacts
-from lmlab.decode.generate import generate_many
+from lmlab.engine.generate import generate_many
 from lmlab.hardware.choice import choose
 from lmlab.hardware.memory import keep_memory
 from lmlab.models.gpt import GPT, GPTConfig

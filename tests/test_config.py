@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmlab.config import Budget, Mistake, a_share, at_least_one, make, parse_settings, without_open
-from lmlab.decode import Options
+from lmlab.engine import Options
 from lmlab.learn.settings import TrainConfig
 from lmlab.models.attention import AttentionConfig
 from lmlab.models.ngram import NGramConfig

@@ -255,7 +255,7 @@ SENTENCES = {  # by command: the code of the mistake, and what is printed
     ),
     "data get shakespear": (
         "corpus-unknown",
-        "there is no corpus 'shakespear': did you mean 'shakespeare'?",
+        "there is no corpus 'shakespear'; did you mean 'shakespeare'?",
     ),
     "decompress small.txt --model run -o back.txt": (
         "not-compressed",

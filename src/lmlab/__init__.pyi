@@ -30,6 +30,7 @@ from lmlab.learn.mixing import mix as mix
 from lmlab.learn.recipe import recipe as recipe
 from lmlab.learn.train import train as train
 from lmlab.promises.suite import contract as contract
+from lmlab.server.verbs import serve as serve
 from lmlab.sweeps import sweep as sweep
 from lmlab.tasks.classification.verbs import classify as classify
 from lmlab.tasks.classification.verbs import mistakes as mistakes

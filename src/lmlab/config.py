@@ -8,7 +8,7 @@ import re
 import types
 import typing
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -157,6 +157,23 @@ def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
     return config_class(**{key: _plain(value, hints[key], key) for key, value in values.items()})
 
 
+def recorded(config: Any) -> dict[str, Any]:
+    """The settings of a config as records and hashes have them: without those of `omitted_at_default` at their default.
+
+    A setting that is added to a kind of model goes there, so that the models there are keep their hash.
+    """
+    omitted = _omitted_at_default(type(config))
+    left_out = {
+        f.name for f in dataclasses.fields(config) if f.name in omitted and getattr(config, f.name) == f.default
+    }
+    return {name: value for name, value in dataclasses.asdict(config).items() if name not in left_out}
+
+
+def _omitted_at_default(config_class: type) -> Collection[str]:
+    found: Collection[str] = getattr(config_class, "omitted_at_default", ())
+    return found
+
+
 def with_our_names(config_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with our names for those that other tools name otherwise, each with a note; unknown names stay as they are."""
     fields, found = settings_of(config_class), dict[str, Any]()
@@ -218,6 +235,11 @@ def settings_of(config_class: type, leave_out: Iterable[str] = ()) -> list[str]:
     return [f.name for f in dataclasses.fields(config_class) if f.name not in leave_out]
 
 
+def resolved_settings_of(config_class: type) -> list[str]:
+    """The names of the settings that a resolved config never leaves open."""
+    return settings_of(config_class, leave_out=_omitted_at_default(config_class))
+
+
 def texts_of(given: object) -> list[str]:
     """A text or several, as a list of at least one; Mistake for anything else."""
     texts = [given] if isinstance(given, str) else list(given) if isinstance(given, list | tuple) else None
@@ -247,7 +269,8 @@ def parse_settings(
 
     leave_out: fields that are no settings.
     """
-    hints = {name: hint for name, hint in typing.get_type_hints(config_class).items() if name not in leave_out}
+    all_hints, known = typing.get_type_hints(config_class), settings_of(config_class, leave_out)
+    hints = {name: all_hints[name] for name in known}
     values: dict[str, Any] = {}
     for assignment in named_once(assignments):
         key, equals, text = assignment.partition("=")
@@ -316,6 +339,13 @@ def a_share(model: str, **settings: float | None) -> None:
     for name, value in settings.items():
         if value is not None and not 0 <= value < 1:
             raise Mistake(f"{model}: {name} is a share, from 0 to below 1; got {value:g}", code="setting-not-a-share")
+
+
+def above_zero(model: str, **settings: float | None) -> None:
+    """Mistake unless each setting is a number above 0 (or not chosen yet)."""
+    for name, value in settings.items():
+        if value is not None and not 0 < value < float("inf"):
+            raise Mistake(f"{model}: {name} must be a number above 0; got {value:g}", code="setting-not-above-zero")
 
 
 def misfit(wanted: Mapping[str, Sequence[int]], given: Mapping[str, Any]) -> str:

@@ -6,11 +6,11 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from lmlab.config import recorded
 from lmlab.interface import LanguageModel, Saved
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ OURS = "lmlab.models."
 
 def model_hash(model: LanguageModel, tokenizer: Tokenizer) -> str:
     """SHA-256 of the kind of model, its settings, its tokenizer and everything it has learned, in hexadecimal."""
-    return hash_of(kind_name(model), asdict(model.config), tokenizer, model.tensors())
+    return hash_of(kind_name(model), recorded(model.config), tokenizer, model.tensors())
 
 
 def hash_of(kind: str, config: Mapping[str, Any], tokenizer: Tokenizer, tensors: Mapping[str, torch.Tensor]) -> str:
@@ -78,5 +78,5 @@ def _about(kind: str, config: Mapping[str, Any], tokenizer: Tokenizer) -> bytes:
 
 def _of(model: LanguageModel, tokenizer: Tokenizer, weights_sha256: str) -> str:
     return hashlib.sha256(
-        _about(kind_name(model), asdict(model.config), tokenizer) + weights_sha256.encode()
+        _about(kind_name(model), recorded(model.config), tokenizer) + weights_sha256.encode()
     ).hexdigest()

@@ -64,7 +64,13 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("n", "ngram_order", "o", "ngram", "ngram_size", "n_gram"), ("order",)),
     **dict.fromkeys(("p_drop", "dropout_rate", "drop", "resid_pdrop", "hidden_dropout_prob", "embd_pdrop"), ("dropout",)),
     **dict.fromkeys(("tie_weights", "tied", "weight_tying", "tie_word_embeddings"), ("tie",)),
-    **dict.fromkeys(("activation_function", "hidden_act", "act", "activation_fn", "nonlinearity"), ("activation",)),
+    **dict.fromkeys(
+        ("mlp", "mlp_type", "activation_function", "hidden_act", "act", "activation_fn", "nonlinearity"), ("activation",)
+    ),
+    **dict.fromkeys(("num_kv_heads", "num_key_value_heads", "n_kv_heads", "n_kv_head"), ("kv_heads",)),
+    **dict.fromkeys(("rope_theta", "rope_base"), ("rotary_base",)),
+    **dict.fromkeys(("sliding_window", "window_size", "attention_window"), ("window",)),
+    **dict.fromkeys(("intermediate_size", "ffn_dim", "n_inner", "d_ff", "dim_feedforward"), ("hidden",)),
     **dict.fromkeys(("pos_emb", "position_embedding", "position_encoding", "position_embedding_type"), ("positions",)),
     **dict.fromkeys(
         ("batch", "batch_size", "bs", "micro_batch_size", "per_device_train_batch_size", "max_sentences", "train_batch_size"),

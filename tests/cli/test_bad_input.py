@@ -372,7 +372,7 @@ def test_torch_running_out_of_memory_is_no_bug(lmlab: Lmlab, run_folder: Path, m
     def enormous(*_: object, **__: object) -> None:
         torch.empty(1 << 50)
 
-    monkeypatch.setattr("lmlab.decode.stream", enormous)
+    monkeypatch.setattr("lmlab.engine.stream", enormous)
     refused(lmlab("generate", run_folder), "not enough memory")
 
 

@@ -13,7 +13,7 @@ import lmlab as lab
 from command_line import Lmlab, done, refused
 from lmlab.cli.interactive import HELP, converse
 from lmlab.config import MOST_SEED, Mistake
-from lmlab.decode.conversation import Conversation
+from lmlab.engine.conversation import Conversation
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_setting_that_cannot_be_is_refused_and_the_old_one_stays(conversation:
             conversation.change(name, value)
     assert conversation.options.temperature == 0.5
     with pytest.raises(Mistake, match="prompt first"):
-        list(Conversation(conversation._model, conversation._tokenizer).retry())
+        list(Conversation(conversation._engine.model, conversation._engine.tokenizer).retry())
 
 
 def test_lines_that_are_read_are_answered_until_they_end(

@@ -92,7 +92,7 @@ def test_one_changed_weight_or_setting_makes_another_model(make_model):
 @pytest.mark.parametrize("shift", [1e-4, 0.1, 3.0])
 def test_other_probabilities_than_the_encoders_never_give_a_text(make_model, held_out, monkeypatch, spec, shift):
     pair = make_model("bag", spec)
-    monkeypatch.setattr(type(pair[0]), "same_everywhere", False)  # as a network, whose files say who made them
+    monkeypatch.setattr(type(pair[0]), "portable", False)  # as a network, whose files say who made them
     text = held_out[:600] + " zyzzyva 🙂"
     packed = compress(*pair, text)
     advance = pair[0].advance

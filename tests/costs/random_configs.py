@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import types
 import typing
 from collections.abc import Callable
@@ -18,7 +19,8 @@ BOUNDED = {"layers": 3, "kernel": 3, "languages": 3}
 def of(name: str) -> st.SearchStrategy[Any]:
     """Whole configs of a kind of model, every choice among them."""
     cls = model_class(name)
-    fields = {field: _values(field, hint) for field, hint in typing.get_type_hints(cls.Config).items()}
+    hints = typing.get_type_hints(cls.Config)
+    fields = {field.name: _values(field.name, hints[field.name]) for field in dataclasses.fields(cls.Config)}
     mend = MENDED.get(name, lambda values: values)
     return st.fixed_dictionaries(fields).map(lambda values: cls.Config(**mend(values)))
 
@@ -36,8 +38,12 @@ def _values(field: str, hint: Any) -> st.SearchStrategy[Any]:
 
 
 def _gpt(values: dict[str, Any]) -> dict[str, Any]:
-    """Heads divide the width, and are even, since rotary positions turn pairs."""
-    return values | {"width": 2 * values["heads"] * values["layers"], "stride": 1, "context": 2 + values["context"]}
+    """Heads divide the width and are even, since rotary positions turn pairs; those of keys and values divide the heads."""
+    shared = values.pop("kv_heads")
+    values |= {"width": 2 * values["heads"] * values["layers"], "stride": 1, "context": 2 + values["context"]}
+    values |= {"kv_heads": next(n for n in range(shared, 0, -1) if values["heads"] % n == 0)}
+    values |= {"head_width": 2 * values["head_width"], "norm_epsilon": 1e-6, "embedding_scale": None}
+    return values | {"rotary_base": 10_000.0, "rotary_share": 1.0}
 
 
 def _translator(values: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from golden_values import plain
 
 import lmlab
 from lmlab.compression import file_format
-from lmlab.decode import sampling
+from lmlab.engine import sampling
 from lmlab.learn.record import Record
 from lmlab.measure import certificate, interval
 from lmlab.measure.result import Result
@@ -101,7 +101,7 @@ def test_scores_a_thousandth_larger_are_seen_of_kept_weights(
     case: str, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cls: Any = type(lmlab.load(place.run(case.split()[0])).model)
-    for name in ("score", "score_with_signs"):
+    for name in ("score", "score_with_confidence"):
         if honest := getattr(cls, name, None):
 
             def planted(self: Any, *given: Any, honest: Any = honest) -> Any:

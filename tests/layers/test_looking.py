@@ -8,6 +8,7 @@ from torch import nn
 
 from lmlab.layers.attentive import attended, attentive_scan
 from lmlab.layers.blocks import Block
+from lmlab.layers.composition import Composition
 from lmlab.layers.fast.attentive import Additive, Rule
 from lmlab.layers.looking import kernel_weights, silenced, written_out
 from lmlab.layers.positions import rotary_tables
@@ -23,7 +24,7 @@ def test_the_fused_kernel_gives_its_weights_away(length: int, width: int) -> Non
 
 def test_the_weights_of_a_block_are_those_of_torch() -> None:
     torch.manual_seed(0)
-    block = Block(24, 3, 2, "gelu")
+    block = Block(Composition.of(24, 2, 3, "gelu"))
     theirs = nn.MultiheadAttention(24, 3, bias=False, batch_first=True)
     theirs.in_proj_weight.data = block.qkv.data
     x_BTD = torch.randn(2, 11, 24)
@@ -40,7 +41,7 @@ def test_the_weights_of_a_block_are_those_of_torch() -> None:
 
 def test_a_head_that_is_switched_off_adds_nothing_and_comes_back() -> None:
     torch.manual_seed(0)
-    block, x_BTD = Block(12, 3, 1, "gelu"), torch.randn(1, 5, 12)
+    block, x_BTD = Block(Composition.of(12, 1, 3, "gelu")), torch.randn(1, 5, 12)
     before = block(x_BTD, None, torch.float32, 0.0)
     with block.without_head(1):
         off = block(x_BTD, None, torch.float32, 0.0)

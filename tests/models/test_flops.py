@@ -29,6 +29,18 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "gpt": [
         {"layers": 2, "width": 32, "heads": 2, "context": LENGTH, "tie": False},
         {"layers": 1, "width": 32, "heads": 4, "context": LENGTH, "tie": True, "activation": "gelu"},
+        {
+            "layers": 2,
+            "width": 32,
+            "heads": 4,
+            "context": LENGTH,
+            "tie": True,
+            "norm": "rms",
+            "activation": "swiglu",
+            "kv_heads": 2,
+            "window": 9,
+            "biases": "all",
+        },
     ],
 }
 CASES = [

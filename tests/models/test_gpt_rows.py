@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmlab.interface import LanguageModel, State
+from lmlab.interface import LanguageModel, State, side_by_side, with_rows_replaced
 from lmlab.layers import fast
 from lmlab.layers.fast import many_rows
 from lmlab.layers.fast.many_rows import ManyRows
 from lmlab.layers.fast.triton_here import HAS_TRITON
-from lmlab.models import _gpt_desks
-from lmlab.models._gpt_rows import GPTRows
-from lmlab.models.gpt import GPT, GPTConfig, GPTState
+from lmlab.models._gpt_decoder import GPTDecoder
+from lmlab.models._gpt_state import GPTRows, GPTState
+from lmlab.models.gpt import GPT, GPTConfig
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}
@@ -36,7 +36,7 @@ def tokens(device: str, rows: int, length: int) -> Tensor:
 @pytest.fixture
 def by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps of fixed shape on a CPU too, which does not need them."""
-    monkeypatch.setattr(GPT, "_by_rows", lambda self: fast.enabled)
+    monkeypatch.setattr(GPT, "_by_rows", lambda self, decoder: fast.enabled)
 
 
 def stepped(model: LanguageModel, tokens_BT: Tensor, sizes: list[int]) -> tuple[Tensor, State]:
@@ -88,7 +88,7 @@ def test_a_row_that_is_replaced_reads_its_own_text(device: str) -> None:
     model, text_BT = model_on(device), tokens(device, 5, 40)
     _, state = stepped(model, text_BT[:3], [6])
     _, newcomers = stepped(model, text_BT[3:], [3])
-    state = model.replace(state, torch.tensor([2, 0], device=device), newcomers)
+    state = with_rows_replaced(state, 3, torch.tensor([2, 0], device=device), newcomers)
     reading, at = [4, 1, 3], [3, 6, 3]
     for _ in range(20):
         next_B1 = torch.stack([text_BT[row, t : t + 1] for row, t in zip(reading, at, strict=True)])
@@ -101,56 +101,73 @@ def test_a_row_that_is_replaced_reads_its_own_text(device: str) -> None:
         model.advance(text_BT[3:, :1], newcomers)
 
 
-@pytest.fixture
-def kept_desks(by_rows: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Desks stay with their model on a CPU too."""
-    monkeypatch.setattr(_gpt_desks, "_worth_keeping", lambda weights: True)
-
-
-def desk_of(state: State) -> ManyRows:
-    assert isinstance(state, GPTRows)
-    return state.desk
-
-
-@pytest.mark.usefixtures("kept_desks")
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_desk_that_was_left_is_taken_again_and_nothing_of_the_last_text_is_seen(device: str) -> None:
-    model = model_on(device, context=16, stride=8)
+def test_states_side_by_side_go_on_as_they_would_alone(device: str) -> None:
+    """In the cache of the first where it has room, in a new one where not; rows that read equally much need none on a CPU."""
+    model, text_BT = model_on(device), tokens(device, 7, 40)
+    lengths, rows = [3, 6, 3, 1], [2, 3, 1, 1]
+    starts, states = [0, 2, 5, 6], list[State]()
+    for start, count, length in zip(starts, rows, lengths, strict=True):
+        states.append(stepped(model, text_BT[start : start + count], [length])[1])
+    state = side_by_side(states[:2], rows[:2])
+    _, state = model.advance(torch.stack([text_BT[r, [3, 3, 6, 6, 6][r]] for r in range(5)])[:, None], state)
+    cache = cache_of(state)
+    state = side_by_side([state, *states[2:]], [5, 1, 1])
+    assert cache_of(state) is cache, "a cache for five rows has room for eight"
+    at = [4, 4, 7, 7, 7, 3, 1]
+    for _ in range(20):
+        next_B1 = torch.stack([text_BT[row, t : t + 1] for row, t in enumerate(at)])
+        logp_BV, state = model.advance(next_B1, state)
+        at = [t + 1 for t in at]
+        for row, t in enumerate(at):
+            alone_1V, _ = stepped(model, text_BT[row : row + 1], [t])
+            torch.testing.assert_close(logp_BV[row], alone_1V[-1, 0], **CLOSE)
+    with pytest.raises(RuntimeError, match="advanced already"):
+        model.advance(text_BT[:1, :1], states[3])
+
+
+@pytest.fixture
+def kept_caches(by_rows: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Caches stay with their decoder on a CPU too."""
+    monkeypatch.setattr(GPTDecoder, "keeps", staticmethod(lambda cache: True))
+
+
+def cache_of(state: State) -> ManyRows:
+    assert isinstance(state, GPTRows)
+    return state.cache
+
+
+@pytest.mark.usefixtures("kept_caches")
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_free_cache_is_used_again_and_nothing_of_the_last_text_is_seen(device: str) -> None:
+    model = model_on(device, context=16, stride=8).for_decoding(torch.float32)
     texts = [tokens(device, 3, 14), tokens(device, 3, 14).flip(1)]
     fresh = [stepped(model_on(device, context=16, stride=8), text_BT, [2] + [1] * 12)[0] for text_BT in texts]
     _, state = stepped(model, texts[0], [2] + [1] * 12)
-    first = desk_of(state)
+    first = cache_of(state)
     first.cache_L2BHCD.fill_(float("nan"))  # the worst that can be left behind
     del state
-    several = [2, 1, 1, 3, 1]  # through the plain state, and back to a desk
+    several = [2, 1, 1, 3, 1]  # through the plain state, and back to a cache of fixed shape
     with fast.plain():
         plain, _ = stepped(model, texts[0], several)
     torch.testing.assert_close(stepped(model, texts[0], several)[0], plain, **CLOSE)
     for text_BT, expected in [*zip(texts, fresh, strict=True)] * 2:
         said, state = stepped(model, text_BT, [2] + [1] * 12)
-        assert desk_of(state) is first
+        assert cache_of(state) is first
         torch.testing.assert_close(said, expected, atol=0, rtol=0)
         del state
 
 
-@pytest.mark.usefixtures("kept_desks")
+@pytest.mark.usefixtures("kept_caches")
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_desk_is_never_shared_and_never_has_old_weights(device: str) -> None:
-    model, text_BT = model_on(device), tokens(device, 3, 7)
+def test_a_cache_that_is_used_is_never_shared(device: str) -> None:
+    model, text_BT = model_on(device).for_decoding(torch.float32), tokens(device, 3, 7)
     _, one = stepped(model, text_BT, [2, 1])
     _, other = stepped(model, text_BT, [2, 1])
-    assert desk_of(one) is not desk_of(other)
+    assert cache_of(one) is not cache_of(other)
     said_BV, _ = model.advance(text_BT[:, 3:4], one)
     same_BV, _ = model.advance(text_BT[:, 3:4], other)
     torch.testing.assert_close(said_BV, same_BV, atol=0, rtol=0)
-    before = desk_of(one)
-    del one, other
-    with torch.no_grad():
-        model.norm.mul_(2)
-    changed, state = stepped(model, text_BT, [2] + [1] * 5)
-    assert desk_of(state) is not before
-    with fast.plain():
-        torch.testing.assert_close(changed, stepped(model, text_BT, [2] + [1] * 5)[0], **CLOSE)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -158,10 +175,9 @@ def test_weights_are_rounded_while_writing_and_never_while_scoring(device: str) 
     model, text_BT = model_on(device, context=32, stride=16), tokens(device, 2, 20)
     exact, _ = stepped(model, text_BT, [4] + [1] * 12)
     nats_BT = model.score(text_BT)
-    model.writing_dtype = torch.bfloat16
-    rounded, state = stepped(model, text_BT, [4] + [1] * 12)
+    rounded, state = stepped(model.for_decoding(torch.bfloat16), text_BT, [4] + [1] * 12)
     assert isinstance(state, GPTRows)
-    assert state.desk.cache_L2BHCD.dtype == torch.bfloat16
+    assert state.cache.cache_L2BHCD.dtype == torch.bfloat16
     assert rounded.dtype == torch.float32
     if device == "cpu":
         assert torch.equal(rounded[:2], exact[:2]), "a CPU reads prompts in float32"
@@ -175,8 +191,7 @@ def test_weights_are_rounded_while_writing_and_never_while_scoring(device: str) 
 def test_a_replayed_step_has_the_bits_of_one_that_is_asked_for_kernel_by_kernel(
     rows: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, text_BT = model_on("cuda", width=64, context=40, stride=20), tokens("cuda", rows, 50)
-    model.writing_dtype = dtype
+    model, text_BT = model_on("cuda", width=64, context=40, stride=20).for_decoding(dtype), tokens("cuda", rows, 50)
     stepped(model, text_BT, [3, 1, 1])
     replayed, _ = stepped(model, text_BT, [3] + [1] * 30)
     monkeypatch.setattr(many_rows, "WARM_STEPS", 100)
@@ -225,11 +240,10 @@ def test_kernels_between_the_products_are_their_twins(
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_window_of_one_input_has_no_step_of_fixed_shape(device: str) -> None:
     """There is no place for a token in it: what would be written would be written beside it."""
-    model, text_BT = model_on(device, context=1, stride=1), tokens(device, 3, 6)
-    model.writing_dtype = torch.bfloat16
+    model, text_BT = model_on(device, context=1, stride=1).for_decoding(torch.bfloat16), tokens(device, 3, 6)
     said, state = stepped(model, text_BT, [1] * 6)
     assert isinstance(state, GPTState)
     with fast.plain():
         plain, _ = stepped(model, text_BT, [1] * 6)
     torch.testing.assert_close(said, plain, **CLOSE)
-    assert model.replace(state, torch.tensor([0], device=device), model.begin(1)[1]) is None
+    assert isinstance(side_by_side([state, model.begin(1)[1]], [3, 1]), GPTState)

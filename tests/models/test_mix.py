@@ -34,7 +34,7 @@ def test_the_probability_is_the_weighted_sum_of_the_probabilities_of_the_parts()
 def test_constant_weights_are_those_that_expectation_maximisation_finds() -> None:
     random = np.random.default_rng(0)
     p_NK = random.dirichlet([0.5, 1.0, 2.0, 0.1], size=3000)[:, [2, 0, 1, 3]]
-    heard = Heard(nats_NK=torch.tensor(-np.log(p_NK), dtype=torch.float32), signs=[torch.zeros(3000, 0)] * 4)
+    heard = Heard(nats_NK=torch.tensor(-np.log(p_NK), dtype=torch.float32), features=[torch.zeros(3000, 0)] * 4)
     weights_K = np.full(4, 0.25)
     for _ in range(3000):
         shares_NK = weights_K * p_NK
@@ -43,35 +43,35 @@ def test_constant_weights_are_those_that_expectation_maximisation_finds() -> Non
 
 
 def two_sources(tokens: int, *, telling: bool) -> Heard:
-    """Of two parts one is sure and right, the other sure and wrong, in turns that their signs give away, or do not."""
+    """Of two parts one is sure and right, the other sure and wrong, in turns that their features give away, or do not."""
     random = np.random.default_rng(1)
     first_N = random.random(tokens) < 0.5
     nats_NK = torch.tensor(np.where(first_N[:, None], [0.1, 3.0], [3.0, 0.1]), dtype=torch.float32)
-    sign_N1 = torch.tensor(first_N if telling else random.random(tokens) < 0.5).float()[:, None]
-    return Heard(nats_NK=nats_NK, signs=[sign_N1, torch.zeros(tokens, 0)])
+    feature_N1 = torch.tensor(first_N if telling else random.random(tokens) < 0.5).float()[:, None]
+    return Heard(nats_NK=nats_NK, features=[feature_N1, torch.zeros(tokens, 0)])
 
 
-def test_a_gate_is_chosen_where_signs_tell_who_is_right() -> None:
+def test_a_gate_is_chosen_where_features_tell_who_is_right() -> None:
     fitted = fit_weights(two_sources(2000, telling=True))
     assert fitted.weighting == "gate"
     assert fitted.nats["gate"] < 0.2 < fitted.nats["constant"]
 
 
-def test_constants_are_chosen_where_signs_tell_nothing() -> None:
+def test_constants_are_chosen_where_features_tell_nothing() -> None:
     assert fit_weights(two_sources(400, telling=False)).weighting == "constant"
 
 
 def test_a_part_that_is_worth_nothing_is_left_out() -> None:
     told = two_sources(1000, telling=False)
     worse = Heard(
-        nats_NK=torch.cat([told.nats_NK, told.nats_NK[:, :1] + 2], 1), signs=[*told.signs, torch.zeros(1000, 0)]
+        nats_NK=torch.cat([told.nats_NK, told.nats_NK[:, :1] + 2], 1), features=[*told.features, torch.zeros(1000, 0)]
     )
     assert fit_weights(worse).kept == (0, 1)
 
 
 def test_a_slight_part_stays_if_it_alone_holds_something_possible() -> None:
     nats_NK = torch.tensor([[0.1, 9.0]] * 999 + [[torch.inf, 9.0]])
-    assert fit_weights(Heard(nats_NK=nats_NK, signs=[torch.zeros(1000, 0)] * 2)).kept == (0, 1)
+    assert fit_weights(Heard(nats_NK=nats_NK, features=[torch.zeros(1000, 0)] * 2)).kept == (0, 1)
 
 
 def test_tokens_that_all_parts_hold_impossible_do_not_stop_the_fit() -> None:
@@ -105,12 +105,12 @@ def test_an_adaptive_mix_comes_to_trust_the_part_that_does_well() -> None:
 
 
 def test_reading_goes_on_from_a_state_as_it_would_from_the_beginning() -> None:
-    signs = sum(part.signs for _, part in parts())
-    gate = {"logits_K": torch.zeros(3), "inner_SH": torch.ones(signs, 2), "inner_H": torch.zeros(2)}
+    features = sum(part.confidence_features for _, part in parts())
+    gate = {"logits_K": torch.zeros(3), "inner_SH": torch.ones(features, 2), "inner_H": torch.zeros(2)}
     gate |= {
         "outer_HK": torch.tensor([[1.0, 0, -1], [0, 2, 0]]),
-        "mean_S": torch.zeros(signs),
-        "spread_S": torch.ones(signs),
+        "mean_S": torch.zeros(features),
+        "spread_S": torch.ones(features),
     }
     mix = Mix.of(parts(), gate, weighting="gate", adapt=True)
     tokens_BT = some_tokens(3, 60)

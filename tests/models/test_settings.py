@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 import torch
 
-from lmlab.config import Budget, Mistake, TextFacts
+from lmlab.config import Budget, Mistake, TextFacts, resolved_settings_of
 from lmlab.interface import Learner, NeuralLanguageModel
 from lmlab.models.attention import Attention
 from lmlab.models.bert import BERT
@@ -35,7 +35,9 @@ def test_resolve_leaves_nothing_open_and_keeps_what_was_chosen(
         train_tokens=train_tokens, train_bytes=4 * train_tokens, vocab_size=vocab, tokens_per_second=lambda config: 2e4
     )
     config = cls.resolve(cls.Config(), facts, budget)
-    assert [f.name for f in fields(config) if getattr(config, f.name) is None and f.name != "vectors"] == []
+    assert [
+        name for name in resolved_settings_of(cls.Config) if getattr(config, name) is None and name != "vectors"
+    ] == []
     chosen = cls.resolve(cls.Config(width=18, dropout=0.25), facts, budget)
     assert (chosen.width, chosen.dropout) == (18, 0.25)
     assert cls.resolve(config, facts, budget) == config

@@ -15,14 +15,15 @@ import torch
 from cases import Case, build, variants
 from torch import Tensor
 
-from lmlab.decode.reader import Reader
+from lmlab.engine.reader import Reader
 from lmlab.hardware.c_kernels import no_c_kernels
 from lmlab.interface import ContextPolicy, HistoryState, LanguageModel, Loss, State, Windows
 from lmlab.layers.fast.one_row import OneRow
 from lmlab.measure import score as measure_score
 from lmlab.measure.tally import Tally
+from lmlab.models._gpt_state import GPTState
 from lmlab.models.feedforward import FeedForward
-from lmlab.models.gpt import GPT, GPTState
+from lmlab.models.gpt import GPT
 from lmlab.models.lstm import LSTM
 from lmlab.models.ngram import NGram, NGramState
 from lmlab.promises.checks import (
@@ -155,9 +156,10 @@ class ARowAloneIsOffByOne(GPT):
     def begin(self, rows: int) -> tuple[Tensor, GPTState]:
         with no_c_kernels():
             logp_BV, state = super().begin(rows)
-        if isinstance(state.one_row, OneRow):
-            cos, sin = state.one_row.turns
-            state.one_row.turns = np.roll(cos, 1, axis=0), np.roll(sin, 1, axis=0)
+        row = state.decoder._row
+        if isinstance(row, OneRow):
+            cos, sin = row.turns
+            row.turns = np.roll(cos, 1, axis=0), np.roll(sin, 1, axis=0)
         return logp_BV, state
 
 
@@ -425,7 +427,7 @@ def test_copies_of_a_state_that_share_memory_are_caught(monkeypatch: pytest.Monk
 
     def careless(state: GPTState, rows_B: Tensor) -> GPTState:
         if rows_B.tolist() == list(range(len(state.window_BT))):
-            return GPTState(state.kv_L2BHCD, state.window_BT, state.filled)
+            return GPTState(state.kv_L2BHCD, state.window_BT, state.filled, state.decoder)
         return right(state, rows_B)
 
     monkeypatch.setattr(GPTState, "select", careless)

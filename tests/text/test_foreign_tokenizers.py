@@ -16,7 +16,7 @@ from tokenizers import Tokenizer as Backend
 from transformers import PreTrainedTokenizerFast
 
 import lmlab
-from lmlab.decode.certain_text import writer_after
+from lmlab.engine.certain_text import writer_after
 from lmlab.text.tokenizers import FOREIGN, Tokenizer, train_tokenizer
 from mistakes import mistake
 from some_text import some_lines

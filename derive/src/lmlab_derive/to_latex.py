@@ -25,7 +25,6 @@ from lmlab_derive.tree import (
     Stack,
     Table,
     Transpose,
-    letters_in,
 )
 
 _GREEK = {
@@ -114,7 +113,7 @@ def to_latex(node: Node) -> str:
             return rf"{sign}_{{{start}}}{stop} {_latex_in(node.operand, 20)}"
         case Table() | Recursion():
             return to_latex(node.operand)
-        case Index() if letters_in(node) and all(isinstance(item, Node) for item in node.items):
+        case Index() if node.free_letters and all(isinstance(item, Node) for item in node.items):
             places = ", ".join(to_latex(item) for item in node.items if isinstance(item, Node))
             return rf"{{{_latex_in(node.operand, 100)}}}_{{{places}}}"
     assert isinstance(node, Index)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -16,6 +17,11 @@ class Node:
 
     column: int = field(default=0, compare=False, kw_only=True)
     primed: str = field(default="", compare=False, kw_only=True)  # the slope that the reader worked out here
+
+    @functools.cached_property
+    def free_letters(self) -> frozenset[str]:
+        """The letters of an expression, those in positions included, that no sum inside binds."""
+        return frozenset(_free_letters(self))
 
     def children(self) -> tuple[Node, ...]:
         """The expressions directly inside this one."""
@@ -208,23 +214,24 @@ class Recursion(_Around):
         return replace(self, start=children[0], operand=children[1])
 
 
-def letters_in(node: Node) -> set[str]:
-    """The letters of an expression, positions included, that no sum inside it binds."""
-    found: set[str] = set()
-    for child in node.children():
-        found |= letters_in(child)
+def _free_letters(node: Node) -> set[str]:
+    found = _free_in(node.children())
     match node:
         case Letter():
             return {node.name}
         case Index():
-            return found.union(*map(letters_in, positions(node)))
+            return found | _free_in(positions(node))
         case Over():
-            return (found - {node.letter.name}).union(*map(letters_in, node.bounds))
+            return (found - {node.letter.name}) | _free_in(node.bounds)
         case Table():
             return found - {letter.name for letter, _ in node.letters}
         case Recursion():
             return found - {node.letter.name}
     return found
+
+
+def _free_in(nodes: Iterable[Node]) -> set[str]:
+    return set[str]().union(*(node.free_letters for node in nodes))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from lmlab.page.raw_bytes import say_what_bytes_are
 from lmlab_derive.shared.plain import visible
 
 if TYPE_CHECKING:
-    from lmlab.decode.conversation import Conversation
+    from lmlab.engine.conversation import Conversation
 
 HELP = """Type a text and it is continued. Ctrl-C stops a text, Ctrl-D leaves. Also:
   /retry              another continuation of the same text

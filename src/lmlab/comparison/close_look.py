@@ -140,7 +140,7 @@ def look_closely(
         share: fraction of the usual length of the paragraph and the sample.
         until_s: end of compression, by time.perf_counter. None: compress the usual number of bytes.
     """
-    from lmlab.decode import generate
+    from lmlab.engine import generate
 
     measured = result.scored.part
     pieces = max(20, SAMPLE_CHARACTERS // (1 if tokenizer.spec in ("byte", "char") else 4))

@@ -72,7 +72,7 @@ def compress(
         text_check=text_check(original),
         text_bytes=len(original),
         tokens=len(ids),
-        maker="" if model.same_everywhere else maker(model),
+        maker="" if model.portable else maker(model),
     )
     return pack(header, [sender.encoder.finish() for sender in senders])
 

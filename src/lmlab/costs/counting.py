@@ -13,7 +13,7 @@ import sympy
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
-from lmlab.config import Budget, Mistake, TextFacts, make
+from lmlab.config import Budget, Mistake, TextFacts, make, recorded
 from lmlab.costs.config_file import ReadConfig, read_config
 from lmlab.costs.dispatcher import Patience, TooLong, counted
 from lmlab.costs.family import Cache
@@ -235,7 +235,7 @@ def _counted(
     kept = [(part, formula) for part, formula in zip(numbers, symbols, strict=True) if part.times]
     return Count(
         model=name,
-        settings=dataclasses.asdict(config),
+        settings=recorded(config),
         vocab_size=vocab_size,
         parts=[_part(part, formula) for part, formula in kept],
         parameters=int(weights(numbers)),
@@ -261,7 +261,7 @@ def count_stored(model: CountModel) -> Count:
         notes += whole_tables(model.vocab_size, len(distinct))
     return Count(
         model=cls.name,
-        settings=dataclasses.asdict(config),
+        settings=recorded(config),
         vocab_size=model.vocab_size,
         parts=[_part(part, formula) for part, formula in zip(numbers, symbols, strict=True)],
         parameters=int(weights(numbers)),

@@ -69,12 +69,13 @@ class Beside:
 
 def beside(model: str, parts: Sequence[Part], values: Mapping[sympy.Symbol, int]) -> list[Beside]:
     """The textbook formulas for a model whose parts, in symbols, are these. values: what the symbols stand for."""
-    found = []
+    found, grouped = [], model == "gpt" and "K" in {letter.name for letter in values}
     for said in WRITTEN.get(model, []):
         one_of = {part.name: part.weights for part in parts} | {WHOLE: weights(parts)}
         theirs = read_formula(said.formula)
         rest = sympy.factor_terms(sympy.expand(one_of[said.part] - theirs))
         why = said.lacks + ("; and learned positions" if said.lacks == BEGIN and "positions" in one_of else "")
+        why += "; it has keys and values for every head" if grouped else ""
         numbers = [number.subs(values) for number in (theirs, rest)]
         number, left_out = (int(n) if n.is_Integer else None for n in numbers)
         found.append(

@@ -151,7 +151,7 @@ class Measured:
 
     def written(self, samples: int, tokens: int) -> list[str]:
         """Texts of so many tokens drawn from the model, each beginning a word."""
-        from lmlab.decode import generate
+        from lmlab.engine import generate
 
         drawn = generate(self.model, self.tokenizer, " ", method="sample", max_tokens=tokens, samples=samples, seed=2)
         return [text.text for text in drawn]
@@ -205,7 +205,7 @@ def two_token_searches(table: Mapping[str, Fraction]) -> tuple[str, str]:
 
     The model is the lab's bigram of relative frequencies, counted on as many texts of two letters as the table demands.
     """
-    from lmlab.decode import generate
+    from lmlab.engine import generate
 
     whole = math.lcm(*(Fraction(weight).denominator for weight in table.values()))
     texts = [pair for pair, weight in table.items() for _ in range(int(weight * whole))]

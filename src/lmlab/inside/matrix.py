@@ -110,6 +110,6 @@ def matrix_of(run: Run, passage: Passage, *, layer: int = 1, head: int = 1, devi
         inputs=(BEGIN, *(text for _, text in tokens)),
         weights_NN=weights_NN.cpu().numpy(),
         value_DD=value_DD.cpu().numpy(),
-        head_width=width // heads,
+        head_width=unfolded.head_width,
         difference=float((y_ND - unfolded.y_ND).abs().max()),
     )

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from lmlab.config import Mistake
-from lmlab.decode.beam_and_exhaustive import beam as beam_search
-from lmlab.decode.generate import generate
-from lmlab.decode.options import Options
-from lmlab.decode.reader import Reader
+from lmlab.engine.generate import generate
+from lmlab.engine.options import Options
+from lmlab.engine.reader import Reader
+from lmlab.engine.search import beam as beam_search
 from lmlab.records import JsonRecord, brief
 
 if TYPE_CHECKING:

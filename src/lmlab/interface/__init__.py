@@ -15,8 +15,9 @@ from lmlab.context import ContextPolicy
 from lmlab.interface.batch import Loss, Windows
 from lmlab.interface.language_model import CountModel, LanguageModel
 from lmlab.interface.learner import CarriedLanguageModel, Learner, NeuralLanguageModel, TextLearner
+from lmlab.interface.rows import advance, confidence_after, side_by_side, with_rows_replaced
 from lmlab.interface.saved import Saved
-from lmlab.interface.state import HistoryState, State
+from lmlab.interface.state import HistoryState, State, spend
 
 __all__ = [
     "CarriedLanguageModel",
@@ -31,4 +32,9 @@ __all__ = [
     "State",
     "TextLearner",
     "Windows",
+    "advance",
+    "confidence_after",
+    "side_by_side",
+    "spend",
+    "with_rows_replaced",
 ]

@@ -30,12 +30,16 @@ class LanguageModel(Saved):
     policy: ContextPolicy
     end_id: int | None = None
     """The id of the end-of-text token that the model predicts; None: the length of a text is given, as for a file."""
-    components: Sequence[LanguageModel] = ()  # the models that this model mixes or combines
-    same_everywhere: ClassVar[bool] = False  # whether `begin` and `advance` are bit-identical on all machines
-    writing_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32,)  # values that `writing_dtype` accepts
-    writing_dtype: torch.dtype = torch.float32  # precision of the weights in `advance`; `score` is always float32
-    fills_rows: ClassVar[bool] = True  # whether `score_documents` pads, so that similar lengths cost least
-    signs: ClassVar[int] = 0  # number of confidence features per token, computed before the token is seen
+    components: Sequence[LanguageModel] = ()
+    """The models that this model mixes or combines."""
+    portable: ClassVar[bool] = False
+    """Whether `begin` and `advance` return the same bits on all machines: what is compressed here then opens everywhere."""
+    pads_documents: ClassVar[bool] = True
+    """Whether `score_documents` pads short documents, so that measuring hands it documents of similar length."""
+    confidence_features: ClassVar[int] = 0
+    """The number of features per token that say how sure the model is before it sees it. A mix weighs its parts by them."""
+    decoding_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32,)
+    """The precisions that `for_decoding` accepts."""
 
     @abstractmethod
     def score(self, tokens_BT: Tensor) -> Tensor:
@@ -76,21 +80,23 @@ class LanguageModel(Saved):
         logp_BV, state = self.begin(len(tokens_BT))
         return self.advance(tokens_BT.to(logp_BV.device), state) if tokens_BT.shape[1] else (logp_BV, state)
 
-    def replace(self, state: State, rows_N: Tensor, newcomers: State) -> State | None:
-        """Return `state` with row rows_N[i] replaced by row i of `newcomers`. Spends both states.
+    def for_decoding(self, dtype: torch.dtype) -> LanguageModel:
+        """Return a model with the same weights for one engine, which may keep caches and buffers from one text to the next.
 
-        Returns:
-            None if the model does not support it, because all rows of a state must have read the same number of tokens.
+        The default is the model itself. The weights must not change while the returned model is used.
+
+        Args:
+            dtype: precision of the weights in `begin` and `advance`, one of `decoding_dtypes`; `score` is always float32.
         """
-        return None
+        return self
 
-    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
-        """Return `score` and the confidence features (B×T×`signs`) that the model computed for each token before it saw it."""
+    def score_with_confidence(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
+        """Return `score`, and the confidence features of each token before it was seen, B×T×`confidence_features`."""
         nats_BT = self.score(tokens_BT)
         return nats_BT, nats_BT.new_zeros(*nats_BT.shape, 0)
 
-    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
-        """Return the confidence features of the next token (B×`signs`).
+    def confidence_after(self, logp_BV: Tensor, state: State) -> Tensor:
+        """Return the confidence features of the next token (B×`confidence_features`).
 
         Args:
             logp_BV: the log-probabilities that `begin` or `advance` returned.

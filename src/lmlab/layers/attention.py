@@ -20,6 +20,7 @@ from torch.nn import functional as F
 
 from lmlab.hardware.races import Race, Work
 from lmlab.layers import fast
+from lmlab.layers.composition import visible
 from lmlab.layers.fast import few_rows
 from lmlab.layers.fast.attention import attention_by_products
 from lmlab.layers.fast.attention_in_c import SOURCE, attention_in_c, fits
@@ -119,26 +120,60 @@ def cross_attention(q_BTHD: Tensor, kv_BS2HD: Tensor, there_BS: Tensor) -> Tenso
     return out.transpose(1, 2).flatten(2)
 
 
-def split_heads(qkv_BT3HD: Tensor, rotation: Rotation | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values, each B×H×T×D; queries and keys turned by their positions where `rotation` is given."""
-    qk_BT2HD, v_BTHD = qkv_BT3HD[:, :, :2], qkv_BT3HD[:, :, 2]
+def split_groups(
+    made_BTX: Tensor, heads: int, kv_heads: int, rotation: Rotation | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries B×H×T×D, keys and values B×K×T×D, packed in this order; queries and keys are turned by their positions."""
+    made_BTND = made_BTX.unflatten(-1, (heads + 2 * kv_heads, -1))
+    turning_BTND, v_BTKD = made_BTND.split([heads + kv_heads, kv_heads], 2)
     if rotation is not None:
-        qk_BT2HD = _by_position(qk_BT2HD, rotation)
-    q_BHTD, k_BHTD = qk_BT2HD.permute(2, 0, 3, 1, 4).unbind(0)
-    return q_BHTD, k_BHTD, v_BTHD.transpose(1, 2)
+        turning_BTND = _by_position(turning_BTND, rotation)
+    q_BTHD, k_BTKD = turning_BTND.split([heads, kv_heads], 2)
+    return q_BTHD.transpose(1, 2), k_BTKD.transpose(1, 2), v_BTKD.transpose(1, 2)
+
+
+def for_each_head(kv_BKSD: Tensor, heads: int) -> Tensor:
+    """Keys or values for every head of queries, B×H×S×D: neighbouring heads share them."""
+    shared = heads // kv_BKSD.shape[1]
+    return kv_BKSD if shared == 1 else kv_BKSD.repeat_interleave(shared, 1)
+
+
+def attended_before(q_BHTD: Tensor, k_BKSD: Tensor, v_BKSD: Tensor, *, window: int | None) -> Tensor:
+    """What the last T of S positions find in themselves and those before them, within a window. Returns B×T×(H·D)."""
+    heads, queries, keys = q_BHTD.shape[1], q_BHTD.shape[2], k_BKSD.shape[2]
+    if window is not None and queries == 1:  # a cache: the positions outside the window are not read
+        k_BKSD, v_BKSD, keys = k_BKSD[:, :, -window:], v_BKSD[:, :, -window:], min(keys, window)
+    k_BHSD, v_BHSD = for_each_head(k_BKSD, heads), for_each_head(v_BKSD, heads)
+    if queries == 1 or (queries == keys and (window is None or window >= keys)):  # no mask needed: the fast kernels
+        found = F.scaled_dot_product_attention(q_BHTD, k_BHSD, v_BHSD, is_causal=queries > 1)
+    else:
+        seen_TS = visible(queries, keys, window, q_BHTD.device)
+        found = F.scaled_dot_product_attention(q_BHTD, k_BHSD, v_BHSD, attn_mask=seen_TS)
+    return found.transpose(1, 2).flatten(2)
+
+
+def split_heads(qkv_BT3HD: Tensor, rotation: Rotation | None) -> tuple[Tensor, Tensor, Tensor]:
+    """`split_groups` where there are as many heads of keys and values as of queries."""
+    heads = qkv_BT3HD.shape[3]
+    return split_groups(qkv_BT3HD.flatten(2), heads, heads, rotation)
 
 
 def turned(qkv_BT3HD: Tensor, rotation: Rotation) -> Tensor:
     """All in one still, queries and keys turned by their positions."""
-    return torch.cat([_by_position(qkv_BT3HD[:, :, :2], rotation), qkv_BT3HD[:, :, 2:]], 2)
+    turned_BTND = _by_position(qkv_BT3HD[:, :, :2].flatten(2, 3), rotation)
+    return torch.cat([turned_BTND.view(qkv_BT3HD[:, :, :2].shape), qkv_BT3HD[:, :, 2:]], 2)
 
 
-def _by_position(qk_BT2HD: Tensor, rotation: Rotation) -> Tensor:
-    cos, sin = (table_TD[:, None, None].to(qk_BT2HD.dtype) for table_TD in rotation)
+def _by_position(x_BTND: Tensor, rotation: Rotation) -> Tensor:
+    """As much of every head as the tables are wide is turned."""
+    cos, sin = (table_TD[:, None].to(x_BTND.dtype) for table_TD in rotation)
+    width = cos.shape[-1]
+    if width < x_BTND.shape[-1]:
+        return torch.cat([_by_position(x_BTND[..., :width], rotation), x_BTND[..., width:]], -1)
     if torch.compiler.is_compiling():  # the same, as the compiler joins it into one pass forward and one backward
-        first, second = qk_BT2HD.chunk(2, -1)
-        return qk_BT2HD * cos + torch.cat([second, first], -1) * sin
-    return torch.addcmul(qk_BT2HD * cos, qk_BT2HD.roll(qk_BT2HD.shape[-1] // 2, -1), sin)
+        first, second = x_BTND.chunk(2, -1)
+        return x_BTND * cos + torch.cat([second, first], -1) * sin
+    return torch.addcmul(x_BTND * cos, x_BTND.roll(width // 2, -1), sin)
 
 
 def split_to_learn(qkv_BT3HD: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor, Tensor]:

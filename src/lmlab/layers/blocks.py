@@ -1,15 +1,16 @@
 """The pre-norm Transformer block: x + Attention(norm(x)), then x + MLP(norm(x)); between the two, where there is a source to
 read, x + Attention(norm(x), source).
 
-Linear maps have no biases (they cost memory traffic and, measured, bring nothing at these sizes). Weights are kept in
-float32; `dtype` says in which precision the matrix products run. The residual stream stays float32, but for steps that are
-compiled for a GPU, where it is as narrow as the products.
+A block is composed of the choices in `composition.py`. Weights are kept in float32; `dtype` is the precision of the matrix
+products. The residual stream stays float32, except in steps that are compiled for a GPU: there it is as narrow as the products.
+
+Shapes: B rows, T positions, C positions of a cache, D width of the stream, H heads of queries, K heads of keys and values,
+E width of a head, I = HE width of all heads, X width of queries, keys and values together.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,16 @@ from torch.nn import functional as F
 
 from lmlab.formulas import Part, Shape, Size, Work, joined, linear, product
 from lmlab.layers import fast
-from lmlab.layers.attention import cross_attention, packed, projected_self_attention, self_attention, split_heads
+from lmlab.layers.attention import (
+    attended_before,
+    cross_attention,
+    for_each_head,
+    packed,
+    projected_self_attention,
+    self_attention,
+    split_groups,
+)
+from lmlab.layers.composition import Composition, activated, has_kernels, norm
 from lmlab.layers.fast import few_rows, norms, passes
 from lmlab.layers.fast.cross_entropy import widened
 from lmlab.layers.fast.networks import squared_relu, squared_relu_on_gpu
@@ -25,114 +35,164 @@ from lmlab.layers.fast.products import fills_a_gpu
 from lmlab.layers.looking import Unfolded, looked, silenced, written_out
 from lmlab.layers.positions import Rotation
 
-Activation = Literal["relu2", "gelu"]
-
 
 class Block(nn.Module):
-    """Attention and a two-layer network four times as wide, each added to the stream it reads from."""
+    """Attention and a two-layer network, each added to the stream it reads from.
 
-    def __init__(self, width: int, heads: int, layers: int, activation: Activation) -> None:
+    Parameters, with H heads of queries, K of keys and values, E the width of a head, F hidden units:
+        norm_attention, norm_mlp: width. The weights of the norms; `norm_attention_bias`, `norm_mlp_bias`.
+        qkv: (H + 2K)E × width. The queries of all heads, then their keys, then their values; `qkv_bias`.
+        out: width × HE. Reads what all heads found, side by side; `out_bias`.
+        up: F × width, or 2F × width with the gate first; `up_bias`.
+        down: width × F; `down_bias`.
+    A bias that the composition lacks is None.
+    """
+
+    def __init__(self, c: Composition) -> None:
         super().__init__()
-        self.heads, self.activation = heads, activation
+        self.c, self.heads, self.has_kernels = c, c.heads, has_kernels(c)
+        width, inner, hidden = c.width, c.inner, c.hidden
         self.norm_attention = nn.Parameter(torch.ones(width))
         self.norm_mlp = nn.Parameter(torch.ones(width))
-        self.qkv = nn.Parameter(torch.randn(3 * width, width) * width**-0.5)
-        self.up = nn.Parameter(torch.randn(4 * width, width) * width**-0.5)
+        self.norm_attention_bias = bias_of(width, c.norm == "layer-bias")
+        self.norm_mlp_bias = bias_of(width, c.norm == "layer-bias")
+        self.qkv = nn.Parameter(torch.randn(c.projected, width) * width**-0.5)
+        self.up = nn.Parameter(torch.randn(c.ups * hidden, width) * width**-0.5)
         # What is added to the stream starts small, the more so the more blocks add to it.
-        small = (2 * layers) ** -0.5 * 0.5
-        self.out = nn.Parameter(torch.randn(width, width) * width**-0.5 * small)
-        self.down = nn.Parameter(torch.randn(width, 4 * width) * (4 * width) ** -0.5 * small)
+        small = (2 * c.layers) ** -0.5 * 0.5
+        self.out = nn.Parameter(torch.randn(width, inner) * inner**-0.5 * small)
+        self.down = nn.Parameter(torch.randn(width, hidden) * hidden**-0.5 * small)
+        self.qkv_bias = bias_of(c.projected, c.biases != "none")
+        self.out_bias = bias_of(width, c.biases == "all")
+        self.up_bias = bias_of(c.ups * hidden, c.biases == "all")
+        self.down_bias = bias_of(width, c.biases == "all")
+
+    @property
+    def matrices(self) -> dict[str, int]:
+        """The matrices by name, each with the number of equal ones that it packs along its rows."""
+        return {"qkv": self.c.heads // self.c.kv_heads + 2, "out": 1, "up": self.c.ups, "down": 1}
 
     def forward(self, x_BTD: Tensor, rotation: Rotation | None, dtype: torch.dtype, dropout: float) -> Tensor:
         """The whole sequence at once; `dropout` of what is added to the stream."""
         return self.network(self.attend(x_BTD, rotation, dtype, dropout), dtype, dropout)
 
     def step(
-        self, x_BTD: Tensor, rotation: Rotation | None, kv_2BHCD: Tensor, filled: int, dtype: torch.dtype
+        self, x_BTD: Tensor, rotation: Rotation | None, kv_2BKCE: Tensor, filled: int, dtype: torch.dtype
     ) -> Tensor:
         """T more positions after the `filled` ones whose keys and values are in `kv`, which is written in place.
 
         dtype: of the products. Without gradients.
         """
-        return self.network(self.attend_further(x_BTD, rotation, kv_2BHCD, filled, dtype), dtype, 0.0)
+        return self.network(self.attend_further(x_BTD, rotation, kv_2BKCE, filled, dtype), dtype, 0.0)
 
     def attend(self, x_BTD: Tensor, rotation: Rotation | None, dtype: torch.dtype, dropout: float) -> Tensor:
         """The stream with what every position finds in itself and those before it."""
-        x_BTD, normed_BTD = normed_beside(x_BTD, self.norm_attention, dtype)
-        attended_BTD = projected_self_attention(normed_BTD, self.qkv.to(dtype), self.heads, rotation)
-        return _add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), dropout)
+        x_BTD, normed_BTD = self._normed_for_attention(x_BTD, dtype)
+        if self.has_kernels:
+            attended_BTI = projected_self_attention(normed_BTD, self.qkv.to(dtype), self.heads, rotation)
+        else:
+            attended_BTI = attended_before(*self._split(normed_BTD, rotation), window=self.c.window)
+        found_BTD = F.linear(attended_BTI, self.out.to(dtype), rounded(self.out_bias, dtype))
+        return _add(x_BTD, found_BTD, dropout)
 
     def attend_both_ways(self, x_BTD: Tensor, there_BT: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The stream with what every position finds in all that are there, before and after it."""
-        x_BTD, normed_BTD = normed_beside(x_BTD, self.norm_attention, dtype)
-        attended_BTD = self_attention(self._packed(normed_BTD), there_BT)
+        assert self.has_kernels, "encoders have one composition"
+        x_BTD, normed_BTD = self._normed_for_attention(x_BTD, dtype)
+        attended_BTD = self_attention(packed(normed_BTD, self.qkv.to(dtype), self.heads), there_BT)
         return _add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), dropout)
 
     def attend_further(
-        self, x_BTD: Tensor, rotation: Rotation | None, kv_2BHCD: Tensor, filled: int, dtype: torch.dtype
+        self, x_BTD: Tensor, rotation: Rotation | None, kv_2BKCE: Tensor, filled: int, dtype: torch.dtype
     ) -> Tensor:
         """`attend` for T more positions, as in `step`."""
-        rows, length, width = x_BTD.shape
-        q_BHTD, k_BHTD, v_BHTD = split_heads(self._project(x_BTD, dtype), rotation)
-        end = filled + length
-        kept = kv_2BHCD[..., :end, :]
-        kept[0, :, :, filled:] = k_BHTD
-        kept[1, :, :, filled:] = v_BHTD
+        x_BTD, normed_BTD = self._normed_for_attention(x_BTD, dtype)
+        q_BHTE, k_BKTE, v_BKTE = self._split(normed_BTD, rotation)
+        end = filled + x_BTD.shape[1]
+        kept = kv_2BKCE[..., :end, :]
+        kept[0, :, :, filled:] = k_BKTE
+        kept[1, :, :, filled:] = v_BKTE
         keys, values = kept.to(dtype).unbind(0)
-        if filled == 0 or length == 1:  # no mask needed: the fast kernels
-            attended = F.scaled_dot_product_attention(q_BHTD, keys, values, is_causal=length > 1)
-        else:
-            seen_TS = torch.ones(length, end, dtype=torch.bool, device=x_BTD.device).tril(filled)
-            attended = F.scaled_dot_product_attention(q_BHTD, keys, values, attn_mask=seen_TS)
-        attended_BTD = attended.transpose(1, 2).reshape(rows, length, width)
-        return _add(x_BTD, few_rows.linear(attended_BTD, self.out.to(dtype)), 0.0)
+        attended_BTI = attended_before(q_BHTE, keys, values, window=self.c.window)
+        found_BTD = few_rows.linear(attended_BTI, self.out.to(dtype), rounded(self.out_bias, dtype))
+        return _add(x_BTD, found_BTD, 0.0)
 
     @torch.no_grad()
     def looks(self, x_BTD: Tensor, rotation: Rotation | None) -> tuple[Tensor, float]:
         """The attention weights of every head, B×H×T×T, and how far the fused kernel is from them at most."""
-        q_BHTD, k_BHTD, _ = split_heads(self._project(x_BTD, x_BTD.dtype), rotation)
-        return looked(q_BHTD, k_BHTD, causal=True)
+        q_BHTE, k_BKTE, _ = self._split(self._normed_for_attention(x_BTD, x_BTD.dtype)[1], rotation)
+        return looked(q_BHTE, for_each_head(k_BKTE, self.heads), causal=True, window=self.c.window)
 
     @torch.no_grad()
     def looks_both_ways(self, x_BTD: Tensor, there_BT: Tensor) -> tuple[Tensor, float]:
         """The same of `attend_both_ways`, where all places are there."""
-        q_BHTD, k_BHTD, _ = split_heads(self._project(x_BTD, x_BTD.dtype), None)
+        q_BHTD, k_BHTD, _ = self._split(self._normed_for_attention(x_BTD, x_BTD.dtype)[1], None)
         return looked(q_BHTD, k_BHTD, mask=there_BT[:, None, None])
 
     @torch.no_grad()
     def unfolded(self, x_1TD: Tensor, rotation: Rotation | None, head: int) -> Unfolded:
-        """One head as weights, and one matrix W_o W_v for what it does to each vector it looks at."""
-        width = x_1TD.shape[-1]
-        q_BHTD, k_BHTD, v_BHTD = split_heads(self._project(x_1TD, x_1TD.dtype), rotation)
-        value_ED = self.qkv.view(3, self.heads, width // self.heads, width)[2, head]
-        out_DE = self.out.view(width, self.heads, width // self.heads)[:, head]
-        found_TE = F.scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, is_causal=True)[0, head]
+        """One head as weights, and one matrix W_o W_v for what it does to each vector it looks at.
+
+        What biases add is left out: it is the same for all that a head looks at, and weights sum to 1.
+        """
+        c, normed_1TD = self.c, self._normed_for_attention(x_1TD, x_1TD.dtype)[1]
+        q_BHTE, k_BKTE, v_BKTE = self._split(normed_1TD, rotation)
+        k_BHTE, v_BHTE = for_each_head(k_BKTE, c.heads), for_each_head(v_BKTE, c.heads)
+        row = (c.heads + c.kv_heads + head * c.kv_heads // c.heads) * c.head_width  # where its values begin
+        mine = slice(head, head + 1)
+        found_TE = attended_before(q_BHTE[:, mine], k_BHTE[:, mine], v_BHTE[:, mine], window=c.window)[0]
+        if self.qkv_bias is not None:
+            found_TE = found_TE - self.qkv_bias[row : row + c.head_width]
+        out_DE = self.out[:, head * c.head_width : (head + 1) * c.head_width]
         return Unfolded(
-            x_ND=F.layer_norm(x_1TD, (width,), self.norm_attention)[0],
-            weights_NN=written_out(q_BHTD, k_BHTD, causal=True)[0, head],
-            value_DD=out_DE @ value_ED,
+            x_ND=normed_1TD[0],
+            weights_NN=written_out(q_BHTE, k_BHTE, causal=True, window=c.window)[0, head],
+            value_DD=out_DE @ self.qkv[row : row + c.head_width],
             y_ND=found_TE @ out_DE.T,
+            head_width=c.head_width,
         )
 
     def without_head(self, head: int) -> AbstractContextManager[None]:
         """While it lasts, what this head found is not added to the stream."""
         return silenced(self.out, self.heads, head)
 
-    def _project(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
-        """Queries, keys and values of the stream, B×T×3×H×D."""
-        return self._packed(normed(x_BTD, self.norm_attention, dtype))
-
-    def _packed(self, normed_BTD: Tensor) -> Tensor:
-        """The same of the normed stream."""
-        return packed(normed_BTD, self.qkv.to(normed_BTD.dtype), self.heads)
-
     def network(self, x_BTD: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The stream with what the two layers make of each position."""
-        x_BTD, normed_BTD = normed_beside(x_BTD, self.norm_mlp, dtype)
-        if self.activation == "relu2":
+        x_BTD, normed_BTD = self._normed(x_BTD, self.norm_mlp, self.norm_mlp_bias, dtype)
+        if self.has_kernels and self.c.activation == "relu2":
             return _add(x_BTD, squared_relu_network(normed_BTD, self.up, self.down), dropout)
-        hidden = F.gelu(few_rows.linear(normed_BTD, self.up.to(dtype)), approximate="tanh")
-        return _add(x_BTD, few_rows.linear(hidden, self.down.to(dtype)), dropout)
+        hidden = few_rows.linear(normed_BTD, self.up.to(dtype), rounded(self.up_bias, dtype))
+        changed = few_rows.linear(
+            activated(hidden, self.c.activation), self.down.to(dtype), rounded(self.down_bias, dtype)
+        )
+        return _add(x_BTD, changed, dropout)
+
+    def _normed_for_attention(self, x_BTD: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        return self._normed(x_BTD, self.norm_attention, self.norm_attention_bias, dtype)
+
+    def _normed(
+        self, x_BTD: Tensor, weight_D: Tensor, bias_D: Tensor | None, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        """The stream to go on with, and its norm rounded to `dtype`."""
+        if self.has_kernels:
+            return normed_beside(x_BTD, weight_D, dtype)
+        return x_BTD, norm(x_BTD, weight_D, bias_D, self.c).to(dtype)
+
+    def _split(self, normed_BTD: Tensor, rotation: Rotation | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries B×H×T×E, keys and values B×K×T×E of the normed stream; queries and keys are turned by their positions."""
+        dtype = normed_BTD.dtype
+        made_BTX = few_rows.linear(normed_BTD, self.qkv.to(dtype), rounded(self.qkv_bias, dtype))
+        return split_groups(made_BTX, self.c.heads, self.c.kv_heads, rotation)
+
+
+def bias_of(size: int, is_there: bool) -> nn.Parameter | None:
+    """Return a bias of zeros, or None."""
+    return nn.Parameter(torch.zeros(size)) if is_there else None
+
+
+def rounded(bias: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """Return a bias, if there is one, in the precision of the products."""
+    return None if bias is None else bias.to(dtype)
 
 
 class CrossAttention(nn.Module):
@@ -197,25 +257,25 @@ def cross_part(width: Size, layers: Size, shape: Shape, streams: Size) -> Part:
     )
 
 
-def block_parts(width: Size, layers: Size, shape: Shape, of: str = "") -> list[Part]:
+def block_parts(c: Composition, shape: Shape, of: str = "") -> list[Part]:
     """Attention and network of all blocks, each with its norm. of: whose, where there are others, such as "encoder "."""
-    places = shape.places
-    pairs = Part("pairs", work=attention_work(shape.tokens, shape.past + shape.tokens, width, shape.rows))
+    places, vectors = shape.places, c.norm_vectors * c.width
+    pairs = Part("pairs", work=attention_work(shape.tokens, shape.past + shape.tokens, c.inner, shape.rows))
     return [
         joined(
             f"{of}attention",
-            linear(places, width, 3 * width),
+            linear(places, c.width, c.projected, bias=c.biases != "none"),
             pairs,
-            linear(places, width, width),
-            vectors=width,
-            times=layers,
+            linear(places, c.inner, c.width, bias=c.biases == "all"),
+            vectors=vectors,
+            times=c.layers,
         ),
         joined(
             f"{of}feed-forward",
-            linear(places, width, 4 * width),
-            linear(places, 4 * width, width),
-            vectors=width,
-            times=layers,
+            linear(places, c.width, c.ups * c.hidden, bias=c.biases == "all"),
+            linear(places, c.hidden, c.width, bias=c.biases == "all"),
+            vectors=vectors,
+            times=c.layers,
         ),
     ]
 

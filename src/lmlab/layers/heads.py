@@ -26,9 +26,9 @@ from lmlab.layers.fast.softmax_kernel import nats_where_they_stand
 from lmlab.layers.fast.triton_here import HAS_TRITON
 
 PLAIN_ELEMENTS = 1 << 27  # logits on a GPU that torch's own cross-entropy may hold in float32, half a GiB
-SIGNS = 2  # of `signs_of`
+FEATURES = 2  # of `confidence_of`
 Head = Callable[[Tensor, Tensor, Tensor | None, Tensor], Tensor]
-"""`nats_alone`, `nats_and_signs` or `nats_at`: numbers of every target, N×F."""
+"""`nats_alone`, `nats_and_confidence` or `nats_at`: numbers of every target, N×F."""
 
 
 def cross_entropy_nats(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
@@ -103,15 +103,15 @@ def nats_alone(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targ
     return cross_entropy_nats(hidden_ND, weight_VD, bias_V, targets_N)[:, None]
 
 
-def nats_and_signs(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
-    """The nats of each target and, beside them, `signs_of` its distribution, N×3; positions are worked off in chunks."""
+def nats_and_confidence(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
+    """The nats of each target and, beside them, `confidence_of` its distribution, N×3; positions are worked off in chunks."""
     rows = max(1, CHUNK_ELEMENTS // weight_VD.shape[0])
-    found_N3 = hidden_ND.new_empty(len(hidden_ND), 1 + SIGNS)
+    found_N3 = hidden_ND.new_empty(len(hidden_ND), 1 + FEATURES)
     for first in range(0, len(hidden_ND), rows):
         part = slice(first, first + rows)
         logp_nV = log_probabilities(hidden_ND[part], weight_VD, bias_V)
         found_N3[part, 0] = -logp_nV.gather(1, targets_N[part, None])[:, 0]
-        found_N3[part, 1:] = signs_of(logp_nV)
+        found_N3[part, 1:] = confidence_of(logp_nV)
     return found_N3
 
 
@@ -131,7 +131,7 @@ def nats_at(factors: Sequence[float]) -> Head:
     return head
 
 
-def signs_of(logp_BV: Tensor) -> Tensor:
+def confidence_of(logp_BV: Tensor) -> Tensor:
     """How sure a softmax is, B×2: what it expects the token to cost (its entropy), and log p of its favourite."""
     return torch.stack([-(logp_BV.exp() * logp_BV).sum(-1), logp_BV.amax(-1)], dim=-1)
 

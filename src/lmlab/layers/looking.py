@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from lmlab.layers.composition import visible
+
 
 class Way(Enum):
     """Where a layer looks, and so what asks in row t of its weights and what the columns are."""
@@ -55,20 +57,28 @@ class Looks:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Unfolded:
-    """What one head did with N inputs: weights_NN of value_DD times x_ND, which the kernel gave as y_ND."""
+    """What one head did with N inputs: weights_NN of value_DD times x_ND, which the kernel gave as y_ND.
+
+    head_width: of its queries, keys and values.
+    """
 
     x_ND: Tensor
     weights_NN: Tensor
     value_DD: Tensor
     y_ND: Tensor
+    head_width: int
 
 
-def written_out(q_BHTD: Tensor, k_BHSD: Tensor, *, causal: bool = False) -> Tensor:
-    """softmax(Q Kᵀ / √D + mask), B×H×T×S: every query with all keys, or (causal) with itself and what is before it."""
+def written_out(q_BHTD: Tensor, k_BHSD: Tensor, *, causal: bool = False, window: int | None = None) -> Tensor:
+    """softmax(Q Kᵀ / √D + mask), B×H×T×S: every query with all keys, or (causal) with itself and those before it.
+
+    window: how many positions a causal query sees, itself included; None: all.
+    """
     scores_BHTS = q_BHTD @ k_BHSD.mT * q_BHTD.shape[-1] ** -0.5
     if causal:
-        hidden_TS = torch.ones(scores_BHTS.shape[2:], dtype=torch.bool, device=q_BHTD.device).triu(1)
-        scores_BHTS = scores_BHTS.masked_fill(hidden_TS, -torch.inf)
+        queries, keys = scores_BHTS.shape[2:]
+        seen_TS = visible(queries, keys, window, q_BHTD.device)
+        scores_BHTS = scores_BHTS.masked_fill(~seen_TS, -torch.inf)
     return scores_BHTS.softmax(-1)
 
 
@@ -87,9 +97,16 @@ def kernel_weights(q_BHTD: Tensor, k_BHSD: Tensor, *, causal: bool = False, mask
     return torch.cat(found, dim=-1)[..., :length]
 
 
-def looked(q_BHTD: Tensor, k_BHSD: Tensor, *, causal: bool = False, mask: Tensor | None = None) -> tuple[Tensor, float]:
-    """The weights written out, and how far the fused kernel is from them at most. mask: hides nothing; the model gives one."""
-    weights_BHTS = written_out(q_BHTD, k_BHSD, causal=causal)
+def looked(
+    q_BHTD: Tensor, k_BHSD: Tensor, *, causal: bool = False, mask: Tensor | None = None, window: int | None = None
+) -> tuple[Tensor, float]:
+    """The weights written out, and how far the fused kernel is from them at most.
+
+    mask: hides nothing; the model gives one. window: as in `written_out`.
+    """
+    weights_BHTS = written_out(q_BHTD, k_BHSD, causal=causal, window=window)
+    if window is not None and window < k_BHSD.shape[2]:  # the kernel is given the window as a mask
+        causal, mask = False, visible(q_BHTD.shape[2], k_BHSD.shape[2], window, q_BHTD.device)
     return weights_BHTS, float((weights_BHTS - kernel_weights(q_BHTD, k_BHSD, causal=causal, mask=mask)).abs().max())
 
 

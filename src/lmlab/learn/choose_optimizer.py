@@ -13,8 +13,9 @@ from lmlab.learn.update_interval import update_interval
 def optimizer_for(model: Learner, task: Task, config: TrainConfig, hardware: Hardware) -> Optimizer:
     """Create the optimizer of a model, before its first step."""
     method = method_for(model, config)
+    parameters = dict(model.named_parameters())
     return Optimizer(
-        dict(model.named_parameters()),
+        parameters,
         OptimizerConfig(
             adaptive="adagrad" if method == "adagrad" else "adamw",
             learning_rate=config.learning_rate or model.default_learning_rate,
@@ -25,7 +26,7 @@ def optimizer_for(model: Learner, task: Task, config: TrainConfig, hardware: Har
             iteration_dtype=hardware.iteration_dtype,
         ),
         model.hidden_matrices() if method == "muon" else {},
-        model.read_by_row,
+        [name for name in model.read_by_row if name in parameters],
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lmlab.config import Mistake, Stopped
+from lmlab.config import Mistake, Stopped, recorded
 from lmlab.disk.files import cache_folder, write_atomically
 from lmlab.hardware.choice import Hardware, as_asked, choose
 from lmlab.hardware.threads import at_this_moment
@@ -66,7 +66,7 @@ def count(run: Run, fit: Callable[[], CountModel], tokens: int) -> Run:
         started = time.perf_counter()
         fitted = fit()
         result = Result(status="finished", seconds=time.perf_counter() - started, tokens=tokens)
-        finish_run(run, fitted, dataclasses.asdict(fitted.config), result)
+        finish_run(run, fitted, recorded(fitted.config), result)
     return run
 
 
@@ -142,7 +142,7 @@ def _save(
         undertrained=_undertrained(run, task) if outcome.status == "finished" else None,
         calibrated=outcome.calibrated,
     )
-    finish_run(run, model, dataclasses.asdict(model.config), result)
+    finish_run(run, model, recorded(model.config), result)
     if result.calibration_note:
         watch.say(f"{run.record.model.name}: {result.calibration_note}")
     if result.undertrained is not None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from lmlab.config import Mistake, Stopped
+from lmlab.config import Mistake, Stopped, recorded
 from lmlab.interface import LanguageModel
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.interrupt import interruptible
@@ -94,7 +94,7 @@ def mix(
     record = Record(
         task=NextToken.name,
         inputs=dataclasses.replace(first.record.inputs, parts=_ingredients(named, fitted)),
-        model=Model(name=Mix.name, config=dataclasses.asdict(model.config)),
+        model=Model(name=Mix.name, config=recorded(model.config)),
         training=Training(budget="", seed=0, device=device, precision="float32"),
     )
     texts = [fingerprint_of(first.corpus.valid), *(text for run in kept for text in run.learned_from)]
@@ -107,7 +107,7 @@ def mix(
     )
     with interruptible() as interrupted:  # Ctrl-C must not leave a partly written run
         made = create_run(out, record, first.tokenizer, texts)
-        finish_run(made, model, dataclasses.asdict(model.config), result)
+        finish_run(made, model, recorded(model.config), result)
     if interrupted():
         raise Stopped(what_is_kept(made))
     return made

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, recorded
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.execution_plan import ExecutionPlan
 from lmlab.interface import CountModel, Learner
@@ -80,7 +79,7 @@ class Prepared(ABC):
         record = Record(
             task=self.task_name,
             inputs=Inputs(corpus=self.data.spec(), tokenizer=self.tokenizer.spec),
-            model=Model(name=request.model, config=dataclasses.asdict(self.config)),
+            model=Model(name=request.model, config=recorded(self.config)),
             training=self.training,
         )
         return create_run(request.out, record, self.tokenizer, self.learned_from, self.world)

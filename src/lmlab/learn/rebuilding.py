@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmlab.config import Mistake, make, settings_of
+from lmlab.config import Mistake, make, resolved_settings_of
 from lmlab.learn.record import Record
 from lmlab.models.registry import model_class
 
@@ -76,7 +76,7 @@ def _sizes_known(folder: Path, record: Record) -> Iterator[None]:
         yield
     except AssertionError:
         known = record.model.config
-        gone = [name for name in settings_of(model_class(record.model.name).Config) if known.get(name) is None]
+        gone = [name for name in resolved_settings_of(model_class(record.model.name).Config) if known.get(name) is None]
         if not gone:
             raise
         keys = " or ".join(f"model.config.{name}" for name in gone)

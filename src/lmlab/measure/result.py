@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmlab.config import recorded
 from lmlab.identity import is_ours, kind_name, parameter_count
 from lmlab.measure.certificate import Certificate, certify
 from lmlab.measure.counted import count_within
@@ -220,7 +221,7 @@ def evaluate(
         seconds=time.perf_counter() - started,
         model={
             "name": kind_name(model),
-            "config": dataclasses.asdict(model.config),
+            "config": recorded(model.config),
             "tokenizer": tokenizer.spec,
             "vocab_size": model.vocab_size,
             "parameters": parameter_count(model),

@@ -134,7 +134,7 @@ class _Calls:
         lengths = np.diff(self.starts)
         if self.progress:
             self.progress(0, len(self.ids))  # one call may be all there is
-        for batch in batches(lengths, BATCH_TOKENS) if self.model.fills_rows else in_turn(lengths, PIECE_TOKENS):
+        for batch in batches(lengths, BATCH_TOKENS) if self.model.pads_documents else in_turn(lengths, PIECE_TOKENS):
             if len(batch) == 1:
                 self._one(int(batch[0]))
             else:

@@ -3,7 +3,7 @@
 Constants and a gate are fitted on one half of that text and compared on the other; the better kind is then fitted on all of it.
 What is minimised is what the mix would have paid, in nats.
 
-Shapes: N tokens, K parts, S signs of all parts together, H width of the gate.
+Shapes: N tokens, K parts, S features of all parts together, H width of the gate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lmlab.models.mix import Gate, Weighting
 WIDTH = 16  # of the gate
 DECAY = 1e-4  # nats for each squared weight of the gate: keeps it near constants where there is little to learn from
 STEPS = 60  # of L-BFGS, which has then long converged
-SPREAD = 1e-3  # the least spread of a sign: one that never changes says nothing
+SPREAD = 1e-3  # the least spread of a feature: one that never changes says nothing
 SLIGHT = 0.01  # a part whose constant weight is below this costs its whole time for next to nothing
 WORTH = 0.001  # what all parts must save, of the nats, over those that have weight
 
@@ -30,33 +30,33 @@ class Heard:
     """What parts said of the same tokens. Where none of them holds a token possible, it is left out."""
 
     nats_NK: Tensor
-    signs: list[Tensor]  # of each part, N×signs
+    features: list[Tensor]  # of each part, N×features
 
     @classmethod
     @torch.no_grad()
     def of(cls, parts: Iterable[LanguageModel], batches: Sequence[Windows]) -> Heard:
         """Read these windows with one part after the other."""
-        nats, signs = [], []
+        nats, features = [], []
         for part in parts:
             device = next(part.parameters()).device if isinstance(part, nn.Module) else torch.device("cpu")
-            read = [part.score_with_signs(batch.tokens_BT.to(device)) for batch in batches]
+            read = [part.score_with_confidence(batch.tokens_BT.to(device)) for batch in batches]
             nats.append(_under_mask([nats_BT[..., None] for nats_BT, _ in read], batches)[:, 0])
-            signs.append(_under_mask([signs_BTS for _, signs_BTS in read], batches))
+            features.append(_under_mask([features_BTS for _, features_BTS in read], batches))
         nats_NK = torch.stack(nats, dim=-1)
         possible_N = nats_NK.isfinite().any(dim=-1)
-        return cls(nats_NK=nats_NK[possible_N], signs=[signs_NS[possible_N] for signs_NS in signs])
+        return cls(nats_NK=nats_NK[possible_N], features=[features_NS[possible_N] for features_NS in features])
 
     def only(self, parts: Sequence[int]) -> Heard:
         """Of these parts alone."""
-        return Heard(nats_NK=self.nats_NK[:, parts], signs=[self.signs[k] for k in parts])
+        return Heard(nats_NK=self.nats_NK[:, parts], features=[self.features[k] for k in parts])
 
     def halves(self) -> tuple[Heard, Heard]:
         """The first half of the tokens, and the second."""
         cut = len(self.nats_NK) // 2
         first, second = slice(None, cut), slice(cut, None)
         return (
-            Heard(nats_NK=self.nats_NK[first], signs=[s[first] for s in self.signs]),
-            Heard(nats_NK=self.nats_NK[second], signs=[s[second] for s in self.signs]),
+            Heard(nats_NK=self.nats_NK[first], features=[s[first] for s in self.features]),
+            Heard(nats_NK=self.nats_NK[second], features=[s[second] for s in self.features]),
         )
 
 
@@ -86,13 +86,13 @@ def fit_weights(heard: Heard) -> Fitted:
         (weighting, parts): mean_nats(fit(first.only(parts)), second.only(parts))
         for parts in dict.fromkeys((few, everyone))
         for weighting, fit in FITS.items()
-        if weighting == "constant" or any(heard.signs[k].shape[1] for k in parts)
+        if weighting == "constant" or any(heard.features[k].shape[1] for k in parts)
     }
     weighting, kept = min(nats, key=lambda choice: nats[choice] * (1.0 if choice[1] == few else 1.0 + WORTH))
     heard = heard.only(kept)
     gate = FITS[weighting](heard)
     with torch.no_grad():
-        weights_K = Gate(gate)(torch.cat(heard.signs, dim=-1)).softmax(dim=-1).mean(dim=0)
+        weights_K = Gate(gate)(torch.cat(heard.features, dim=-1)).softmax(dim=-1).mean(dim=0)
     decided = {kind: value for (kind, parts), value in nats.items() if parts == kept}
     return Fitted(kept=kept, weights=weights_K.tolist(), weighting=weighting, gate=gate, nats=decided)
 
@@ -100,7 +100,7 @@ def fit_weights(heard: Heard) -> Fitted:
 @torch.no_grad()
 def mean_nats(gate: dict[str, Tensor], heard: Heard) -> float:
     """Nats a token of the mix."""
-    return float(_paid(Gate(gate)(torch.cat(heard.signs, dim=-1)), heard.nats_NK))
+    return float(_paid(Gate(gate)(torch.cat(heard.features, dim=-1)), heard.nats_NK))
 
 
 def fit_constants(heard: Heard) -> dict[str, Tensor]:
@@ -111,9 +111,9 @@ def fit_constants(heard: Heard) -> dict[str, Tensor]:
 
 def fit_gate(heard: Heard) -> dict[str, Tensor]:
     """A gate that begins as the best constants."""
-    signs_NS = torch.cat(heard.signs, dim=-1)
-    fixed = {"mean_S": signs_NS.mean(dim=0), "spread_S": signs_NS.std(dim=0, correction=0).clamp(min=SPREAD)}
-    scaled_NS = (signs_NS - fixed["mean_S"]) / fixed["spread_S"]
+    features_NS = torch.cat(heard.features, dim=-1)
+    fixed = {"mean_S": features_NS.mean(dim=0), "spread_S": features_NS.std(dim=0, correction=0).clamp(min=SPREAD)}
+    scaled_NS = (features_NS - fixed["mean_S"]) / fixed["spread_S"]
     sizes = scaled_NS.shape[1], heard.nats_NK.shape[1]
     weights = fit_constants(heard)
     weights["inner_SH"] = torch.randn(sizes[0], WIDTH, generator=torch.Generator().manual_seed(0)) * sizes[0] ** -0.5

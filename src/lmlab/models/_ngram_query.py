@@ -18,7 +18,7 @@ from lmlab.models._ngram_smooth import Level
 
 UNSEEN, ABSENT = -1, -2
 BLOCK_BITS = 20  # tokens scored at once, as a power of two: the more, the more of them are the same
-LEAST_WEIGHT = -20.0  # as a sign, where maximum likelihood leaves nothing for what is new
+LEAST_WEIGHT = -20.0  # as a feature, where maximum likelihood leaves nothing for what is new
 LEAST_BITS = 14  # fewer than this many are not worth a thread
 Longs = NDArray[np.int64]
 
@@ -125,22 +125,22 @@ class Tables:
             history_1N = self.after(history_1N, tokens[None, t : t + 1])
         return orders
 
-    def signs(self, history_BN: Longs) -> NDArray[np.float32]:
+    def confidence(self, history_BN: Longs) -> NDArray[np.float32]:
         """How sure these histories are, B×2: the length of the longest that was seen, and its log-weight for what is new."""
-        signs_B2 = np.zeros((len(history_BN), 2), dtype=np.float32)
+        features_B2 = np.zeros((len(history_BN), 2), dtype=np.float32)
         for m in range(1, self.order):
             rows = np.flatnonzero(history_BN[:, m - 1] >= 0)
-            signs_B2[rows] = self._signs(m, history_BN[rows, m - 1])
-        return signs_B2
+            features_B2[rows] = self._confidence(m, history_BN[rows, m - 1])
+        return features_B2
 
-    def _signs(self, m: int, known: NDArray[np.integer]) -> NDArray[np.float32]:
+    def _confidence(self, m: int, known: NDArray[np.integer]) -> NDArray[np.float32]:
         weight = self.levels[m - 1].weight[known]
         return np.stack([np.full_like(weight, m), np.maximum(weight, LEAST_WEIGHT)], axis=1)
 
-    def score(self, tokens: NDArray[np.int32], signs_T2: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+    def score(self, tokens: NDArray[np.int32], features_T2: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """-log p of each token. The begin symbol V stands before each text, and its own entry means nothing.
 
-        signs_T2: zeros, to be filled with what `signs` says of the history of each token.
+        features_T2: zeros, to be filled with what `confidence` says of the history of each token.
         """
         key_sizes = [len(level.keys).bit_length() + key_bits(self.vocab_size) for level in self.levels]
         most = 1 << min(BLOCK_BITS, 62 - max(key_sizes))
@@ -149,15 +149,15 @@ class Tables:
 
         def score_block(part: slice) -> None:
             seen_from = max(0, part.start - (self.order - 1))
-            seen_T2 = None if signs_T2 is None else np.zeros((part.stop - seen_from, 2), dtype=np.float32)
+            seen_T2 = None if features_T2 is None else np.zeros((part.stop - seen_from, 2), dtype=np.float32)
             nats[part] = -self._logp(tokens[seen_from : part.stop], seen_T2)[part.start - seen_from :]
-            if signs_T2 is not None and seen_T2 is not None:
-                signs_T2[part] = seen_T2[part.start - seen_from :]
+            if features_T2 is not None and seen_T2 is not None:
+                features_T2[part] = seen_T2[part.start - seen_from :]
 
         in_blocks(len(tokens), score_block, block=size)
         return nats
 
-    def _logp(self, tokens: NDArray[np.int32], signs_T2: NDArray[np.float32] | None) -> NDArray[np.float64]:
+    def _logp(self, tokens: NDArray[np.int32], features_T2: NDArray[np.float32] | None) -> NDArray[np.float64]:
         """log p of each token given the tokens before it in this block.
 
         Each n-gram is looked up once, however often it is there, in the order of the tables, so that memory is read in
@@ -175,8 +175,8 @@ class Tables:
         for m in range(1, self.order):
             if self.to_uniform:
                 logp[1:][_as_long(is_end, m)[:-1]] = -natural_log(V)
-            if signs_T2 is not None:
-                signs_T2[at] = self._signs(m, history)
+            if features_T2 is not None:
+                features_T2[at] = self._confidence(m, history)
             history <<= bits
             history |= tokens[at]
             keys, firsts, times, at = _once(history, at, place_bits)

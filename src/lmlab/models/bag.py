@@ -55,7 +55,7 @@ class Bag(CountModel):
     Config: ClassVar[type] = BagConfig
 
     policy = ContextPolicy.nothing()
-    same_everywhere: ClassVar[bool] = True  # a table that is looked up
+    portable: ClassVar[bool] = True  # a table that is looked up
 
     def __init__(self, config: BagConfig, logp_V: Tensor) -> None:
         self.config, self.vocab_size, self.logp_V = config, len(logp_V), logp_V

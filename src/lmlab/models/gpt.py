@@ -10,6 +10,7 @@ history and costs more.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,17 +24,15 @@ from lmlab.config import Mistake
 from lmlab.formulas import ONE_TOKEN, Part, Shape, Size
 from lmlab.interface import ContextPolicy, Loss, State, Windows
 from lmlab.layers import fast
-from lmlab.layers.blocks import Block
-from lmlab.layers.fast.cross_entropy import widened
+from lmlab.layers.blocks import Block, bias_of
+from lmlab.layers.composition import has_kernels, norm
 from lmlab.layers.fast.one_row import BlockWeights, Weights
-from lmlab.layers.fast.one_row_in_c import one_row
 from lmlab.layers.heads import Head, log_probabilities, summed_nats
 from lmlab.layers.looking import Looks, Unfolded
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
-from lmlab.models._gpt_config import BATCH_TOKENS, GPTConfig, gpt_parts, resolve_gpt
-from lmlab.models._gpt_desks import lent_desk
-from lmlab.models._gpt_rows import GPTRows
-from lmlab.models._gpt_state import GPTState
+from lmlab.models._gpt_config import BATCH_TOKENS, GPTConfig, composition, gpt_parts, refuse_uneven_heads, resolve_gpt
+from lmlab.models._gpt_decoder import GPTDecoder
+from lmlab.models._gpt_state import GPTMemory, GPTRows, GPTState
 from lmlab.models.families.softmax import SoftmaxModel
 
 if TYPE_CHECKING:
@@ -46,18 +45,28 @@ TIED = 0.35
 
 
 class GPT(SoftmaxModel):
-    """A decoder Transformer with pre-norm blocks."""
+    """A decoder Transformer with pre-norm blocks.
+
+    Parameters, with V tokens of the vocabulary and D the width:
+        embedding: (V + 1) × D. Row V is that of the begin symbol, the first input of every window.
+        position: C × D, where positions are learned; row 0 is that of the begin symbol.
+        blocks.0, blocks.1, …: as `Block` says.
+        norm: D, before the output layer; `norm_bias` where norms have one.
+        output: V × D, where it is not tied to the embedding; `output_bias`, V.
+    """
 
     name = "gpt"
     Config = GPTConfig
     context: int
+    _decoder: GPTDecoder | None = None  # of the engine that this model was made for; else every text has its own
     cos_CD: Tensor  # of rotary positions
     sin_CD: Tensor
     default_learning_rate: ClassVar[float] = 0.0015
     default_momentum: ClassVar[float] = 0.9  # recurrent and convolutional models do better with more
     logits_follow: ClassVar[tuple[str, ...]] = ("norm",)
     letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "heads": "H", "context": "C", "stride": "s"}
-    writing_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32, torch.bfloat16)
+    letters |= {"kv_heads": "K", "head_width": "E", "hidden": "F", "window": "w"}
+    decoding_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32, torch.bfloat16)
 
     def __init__(self, config: GPTConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
@@ -68,25 +77,29 @@ class GPT(SoftmaxModel):
         assert context is not None
         assert config.stride is not None
         assert config.dropout is not None
-        if width % heads:
-            raise Mistake(
-                f"width {width} is not a multiple of heads {heads}; choose heads that divide it",
-                code="heads-do-not-divide-width",
-            )
+        refuse_uneven_heads(config)
         if not 1 <= config.stride <= context:
             raise Mistake(
                 f"stride {config.stride} must be between 1 and the context, {context}", code="stride-out-of-range"
             )
         self.context, self.stride, self.width, self.begin_id = context, config.stride, width, vocab_size
         self.policy = ContextPolicy.windows(context, config.stride)
+        self.composition = made_of = composition(config)
+        self.has_kernels = has_kernels(made_of) and not config.output_bias
+        tied_scale = (
+            width**0.5 if config.tie else 1.0
+        )  # the output matrix wants small entries, the stream entries of size one
+        self.scale = tied_scale if config.embedding_scale is None else config.embedding_scale
         size = TIED * width**-0.5 if config.tie else 1.0
         self.embedding = nn.Parameter(torch.randn(self.vocab_size + 1, width) * size)
-        self.blocks = nn.ModuleList(Block(width, heads, layers, config.activation) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(made_of) for _ in range(layers))
         self.norm = nn.Parameter(torch.ones(width))
+        self.norm_bias = bias_of(width, config.norm == "layer-bias")
         if not config.tie:
             self.output = nn.Parameter(torch.zeros(self.vocab_size, width))
+        self.output_bias = bias_of(self.vocab_size, bool(config.output_bias))
         if config.positions == "rotary":
-            cos_CD, sin_CD = rotary_tables(context, width // heads)
+            cos_CD, sin_CD = rotary_tables(context, made_of.rotary_width, config.rotary_base)
             self.register_buffer("cos_CD", cos_CD, persistent=False)
             self.register_buffer("sin_CD", sin_CD, persistent=False)
         elif config.positions == "learned":
@@ -115,9 +128,8 @@ class GPT(SoftmaxModel):
         return self.context
 
     def hidden_matrices(self) -> dict[str, int]:
-        """The four matrices of each block; queries, keys and values are three in one."""
-        names = {"qkv": 3, "out": 1, "up": 1, "down": 1}
-        return {f"blocks.{i}.{name}": parts for i in range(len(self.blocks)) for name, parts in names.items()}
+        """The four matrices of each block; queries, keys and values are several in one, as are the two of a gated network."""
+        return {f"blocks.{i}.{name}": n for i, block in enumerate(self._stack()) for name, n in block.matrices.items()}
 
     def loss(self, batch: Windows) -> Loss:
         """Nats of windows that each start afresh; T is at most the context."""
@@ -128,7 +140,8 @@ class GPT(SoftmaxModel):
         hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), dtype, dropout)
         keep_N = None if batch.mask_BT is None else batch.mask_BT.reshape(-1)
         hidden_ND, output_VD = hidden_BTD.flatten(0, 1).to(dtype), self.output_weight()
-        return Loss(total=summed_nats(hidden_ND, output_VD, None, tokens_BT.reshape(-1), keep_N), count=batch.count)
+        total = summed_nats(hidden_ND, output_VD, self.output_bias, tokens_BT.reshape(-1), keep_N)
+        return Loss(total=total, count=batch.count)
 
     @torch.no_grad()
     def said_by(self, head: Head, numbers: int, tokens_BT: Tensor) -> Tensor:
@@ -150,7 +163,7 @@ class GPT(SoftmaxModel):
             hidden_BND = hidden_XCD.view(rows, index_WC.numel(), self.width).index_select(1, places_N)
             first = group[0] + kept if group[0] else 0
             new_BN = tokens_BT[:, first : first + len(places_N)]
-            said_NF = head(hidden_BND.flatten(0, 1), self.output_weight(), None, new_BN.flatten())
+            said_NF = head(hidden_BND.flatten(0, 1), self.output_weight(), self.output_bias, new_BN.flatten())
             found_BTF[:, first : first + len(places_N)] = said_NF.view(*new_BN.shape, numbers)
         return found_BTF
 
@@ -195,6 +208,12 @@ class GPT(SoftmaxModel):
         """The first token of every window of a text."""
         return range(0, max(length - self.context + self.stride, 1), self.stride)
 
+    def for_decoding(self, dtype: torch.dtype) -> GPT:
+        """Return a view of this model with a decoder of its own: kept caches, and weights rounded to `dtype`."""
+        view = copy.copy(self)
+        view._decoder = GPTDecoder(self._weights, dtype, self.has_kernels)
+        return view
+
     def begin(self, rows: int) -> tuple[Tensor, GPTState]:
         """Distribution of the first token of a text."""
         return self.begin_with(torch.empty(rows, 0, dtype=torch.long))
@@ -202,64 +221,57 @@ class GPT(SoftmaxModel):
     def begin_with(self, tokens_BT: Tensor) -> tuple[Tensor, GPTState]:
         """With the begin symbol before it: one pass through the layers, not two."""
         empty_L2BHCD = self._empty_caches(len(tokens_BT))
-        return self._read(self._in_window(GPTState(empty_L2BHCD, tokens_BT.to(empty_L2BHCD.device), 0)))
+        decoder = self._decoder or GPTDecoder(self._weights, torch.float32, self.has_kernels)
+        return self._read(self._in_window(GPTState(empty_L2BHCD, tokens_BT.to(empty_L2BHCD.device), 0, decoder)))
 
     def _empty_caches(self, rows: int) -> Tensor:
         """Never filled with zeros: the memory of positions that are not reached is not touched."""
-        heads = self.config.heads
-        assert heads is not None
-        shape = (len(self.blocks), 2, rows, heads, self.context, self.width // heads)
+        c = self.composition
+        shape = (c.layers, 2, rows, c.kv_heads, self.context, c.head_width)
         return torch.empty(shape, device=self.embedding.device, dtype=self.embedding.dtype)
 
     def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
         """Distribution after these tokens. Windows that are over before the last token are never computed."""
+        assert isinstance(state, GPTMemory)
         state.spend()
-        if isinstance(state, GPTState) and state.one_row is not None and self._is_one_more(tokens_BT, state):
+        if isinstance(state, GPTState) and self._is_one_more(tokens_BT, state):
             return state.one_more(int(tokens_BT))
         several = tokens_BT.shape[1] > 1
         if isinstance(state, GPTRows) and several and state.even:
-            state = GPTState(*state.plain())
-        elif isinstance(state, GPTRows) or (not several and self._by_rows()):
-            rows = self._rows(state)
+            state = state.plain()
+        elif isinstance(state, GPTRows) or (not several and self._by_rows(state.decoder)):
+            rows = state if isinstance(state, GPTRows) else self._rows(state)
             for token_B in tokens_BT.unbind(1):
                 logp_BV, rows = self._advance_rows(token_B, rows)
             return logp_BV, rows
         assert isinstance(state, GPTState)
         window_BT = torch.cat([state.window_BT, tokens_BT], dim=1)
-        return self._read(self._in_window(GPTState(state.kv_L2BHCD, window_BT, state.filled, state.one_row)))
+        return self._read(self._in_window(GPTState(state.kv_L2BHCD, window_BT, state.filled, state.decoder)))
 
     def _is_one_more(self, tokens_BT: Tensor, state: GPTState) -> bool:
-        """One more token of one text, for which the window has place."""
-        return fast.enabled and tokens_BT.numel() == 1 and state.filled < self.context
+        """One more token of one text on a CPU, for which the window has room."""
+        on_cpu = self.embedding.device.type == "cpu" and self.embedding.dtype == torch.float32
+        one = fast.enabled and self.has_kernels and on_cpu and tokens_BT.numel() == 1 and not self._by_rows(state.decoder)
+        return one and 0 < state.filled < self.context
 
     def _in_window(self, state: GPTState) -> GPTState:
         """What the last window has of these tokens; nothing of it is filled if it is not the one that was begun."""
         window_BT, filled = state.window_BT, state.filled
         while window_BT.shape[1] >= self.context:
             window_BT, filled = window_BT[:, self.stride :], 0
-        return GPTState(state.kv_L2BHCD, window_BT, filled, state.one_row)
+        return GPTState(state.kv_L2BHCD, window_BT, filled, state.decoder)
 
-    def replace(self, state: State, rows_N: Tensor, newcomers: State) -> GPTRows | None:
-        """Rows may have read differently many tokens."""
-        if self.context == 1:
-            return None
-        state.spend()
-        newcomers.spend()
-        rows = self._rows(state)
-        rows = GPTRows(rows.desk, rows.lease, rows.lengths_B.copy())
-        rows.put(rows_N, self._rows(newcomers))
-        return rows
-
-    def _by_rows(self) -> bool:
+    def _by_rows(self, decoder: GPTDecoder) -> bool:
         """Whether single tokens are read by the step of fixed shape, which a GPU replays: where a window has place for one."""
-        return fast.enabled and self.context > 1 and (self.embedding.is_cuda or self.writing_dtype != torch.float32)
+        wanted = self.embedding.is_cuda or decoder.dtype != torch.float32
+        return fast.enabled and self.has_kernels and self.context > 1 and wanted
 
-    def _rows(self, state: State) -> GPTRows:
-        if isinstance(state, GPTRows):
-            return state
-        assert isinstance(state, GPTState)
-        desk, lease = lent_desk(self, self._weights(), len(state.window_BT), self.writing_dtype)
-        return GPTRows.entered(desk, lease, state.kv_L2BHCD, state.window_BT)
+    def _rows(self, state: GPTMemory) -> GPTRows:
+        """The rows of a state in a cache of fixed shape."""
+        cache, lease = state.decoder.acquire_cache(state.rows)
+        rows = GPTRows(cache, lease, np.zeros(state.rows, dtype=np.int64), state.decoder)
+        rows.put(torch.arange(state.rows, device=rows.device), state)
+        return rows
 
     def _advance_rows(self, token_B: Tensor, rows: GPTRows) -> tuple[Tensor, GPTRows]:
         """One more token in each row; rows whose window is over begin the next one."""
@@ -267,11 +279,11 @@ class GPT(SoftmaxModel):
         if not len(over):
             return rows.step(token_B)
         over_N = torch.from_numpy(over).to(token_B.device)
-        tokens_NT = torch.cat([rows.desk.tokens_BC[over_N, : self.context - 1], token_B[over_N, None]], dim=1)
+        tokens_NT = torch.cat([rows.cache.tokens_BC[over_N, : self.context - 1], token_B[over_N, None]], dim=1)
         empty_L2NHCD = self._empty_caches(len(over))
-        logp_NV, begun = self._read(GPTState(empty_L2NHCD, tokens_NT[:, self.stride :], 0))
+        logp_NV, begun = self._read(GPTState(empty_L2NHCD, tokens_NT[:, self.stride :], 0, rows.decoder))
         logp_BV, rows = rows.step(token_B)  # what it makes of the rows that are over is replaced
-        rows.put(over_N, self._rows(begun))
+        rows.put(over_N, begun)
         return logp_BV.index_copy(0, over_N, logp_NV), rows
 
     @torch.no_grad()
@@ -281,17 +293,15 @@ class GPT(SoftmaxModel):
             inputs_BT = state.window_BT[:, state.filled - 1 :]
         else:
             inputs_BT = F.pad(state.window_BT, (1, 0), value=self.begin_id)
-        after = GPTState(state.kv_L2BHCD, state.window_BT, state.filled + inputs_BT.shape[1], state.one_row)
-        plain = self.embedding.dtype != torch.float32
+        after = GPTState(state.kv_L2BHCD, state.window_BT, state.filled + inputs_BT.shape[1], state.decoder)
+        plain = self.embedding.dtype != torch.float32 or not self.has_kernels
         if fast.enabled and not plain and inputs_BT.numel() == 1 and inputs_BT.device.type == "cpu":
-            after.one_row = state.one_row or one_row(self._weights())
-            return after.one_row.log_probabilities(int(inputs_BT), state.filled, state.kv_L2BHCD), after
+            return state.decoder.read_one(int(inputs_BT), state.filled, state.kv_L2BHCD), after
         x_BTD, rotation = self._embed(inputs_BT, state.filled)
-        dtype = self.writing_dtype if x_BTD.is_cuda else x_BTD.dtype  # a CPU may have no fast products in bf16
+        dtype = state.decoder.dtype if x_BTD.is_cuda else x_BTD.dtype  # a CPU may have no fast products in bf16
         for block, kv_2BHCD in zip(self._stack(), state.kv_L2BHCD, strict=True):
             x_BTD = block.step(x_BTD, rotation, kv_2BHCD, state.filled, dtype)
-        last_BD = F.layer_norm(x_BTD[:, -1], (self.width,), self.norm)
-        return log_probabilities(last_BD, self.output_weight(), None), after
+        return log_probabilities(self._normed(x_BTD[:, -1]), self.output_weight(), self.output_bias), after
 
     def _stack(self) -> Iterator[Block]:
         for block in self.blocks:
@@ -310,7 +320,7 @@ class GPT(SoftmaxModel):
             position_CD=None if self.config.positions == "rotary" else self.position,
             heads=self.config.heads,
             context=self.context,
-            scale=self.width**0.5 if self.config.tie else 1.0,
+            scale=self.scale,
             gelu=self.config.activation == "gelu",
         )
 
@@ -327,17 +337,28 @@ class GPT(SoftmaxModel):
             x_BTD = F.dropout(x_BTD, dropout)
         for block in self._stack():
             x_BTD = block(x_BTD, rotation, dtype, dropout)
-        return F.layer_norm(widened(x_BTD), (self.width,), self.norm)
+        return self._normed(x_BTD)
+
+    def _normed(self, x: Tensor) -> Tensor:
+        """What the output layer reads of the stream."""
+        return norm(x, self.norm, self.norm_bias, self.composition)
 
     def _embed(self, inputs_BT: Tensor, first: int) -> tuple[Tensor, Rotation | None]:
         """Vectors of inputs at positions first, first + 1, …, and the rotation of those positions."""
         end = first + inputs_BT.shape[1]
         x_BTD = F.embedding(inputs_BT, self.embedding)
-        if self.config.tie:  # the output matrix wants small entries, the stream wants entries of size one
-            x_BTD = x_BTD * self.width**0.5
+        if self.scale != 1.0:
+            x_BTD = x_BTD * self.scale
         if self.config.positions != "rotary":
             return x_BTD + self.position[first:end], None
         return x_BTD, (self.cos_CD[first:end], self.sin_CD[first:end])
+
+    @torch.no_grad()
+    def multiply_logits(self, factor: float) -> None:
+        """By the last norm, and by the bias of the output layer."""
+        for weight in (self.norm, self.norm_bias, self.output_bias):
+            if weight is not None:
+                weight.mul_(factor)
 
     def output_weight(self) -> Tensor:
         """V×D: the embedding without the begin symbol when tied."""

@@ -2,7 +2,7 @@
 
     p(token | before) = Σ_k w_k · p_k(token | before),     w = softmax(logits)
 
-The logits are constants, or a small network makes them from what the parts say of how sure they are (`signs` of a model)
+The logits are constants, or a small network makes them from what the parts say of how sure they are (their confidence features)
 before the token is seen. Either was fitted on text that no part was trained on (`_mix_fit`). A mix that adapts moves its logits
 after every token by the gradient of what it just paid,
 
@@ -10,13 +10,13 @@ after every token by the gradient of what it just paid,
 
 so that parts which do well on this very text gain weight. Only tokens that were read have a say: a decoder can follow.
 
-Shapes: B rows, T tokens, V vocabulary, K parts, S signs of all parts together, H width of the small network.
+Shapes: B rows, T tokens, V vocabulary, K parts, S features of all parts together, H width of the small network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -24,8 +24,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lmlab.config import Mistake, make, one_of
-from lmlab.interface import ContextPolicy, LanguageModel, State
+from lmlab.config import Mistake, make, one_of, recorded
+from lmlab.interface import ContextPolicy, LanguageModel, State, advance, confidence_after, side_by_side, spend
 from lmlab.models.registry import model_class
 
 RATE = 0.02  # of adapting: less is too slow for a document of a few thousand tokens, more follows chance
@@ -46,19 +46,19 @@ class MixConfig:
 
 
 class Gate(nn.Module):
-    """The logits of the parts: constants, and what a hidden layer makes of the signs where there is one."""
+    """The logits of the parts: constants, and what a hidden layer makes of the features where there is one."""
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         super().__init__()
         for name, tensor in tensors.items():
             self.register_parameter(name, nn.Parameter(tensor, requires_grad=False))
 
-    def forward(self, signs_BTS: Tensor) -> Tensor:
+    def forward(self, features_BTS: Tensor) -> Tensor:
         """Logits, …×K; constants look at the shape of what they are given alone."""
         tensors = dict(self.named_parameters())
         if "inner_SH" not in tensors:
-            return tensors["logits_K"].expand(*signs_BTS.shape[:-1], -1)
-        scaled_BTS = (signs_BTS - tensors["mean_S"]) / tensors["spread_S"]
+            return tensors["logits_K"].expand(*features_BTS.shape[:-1], -1)
+        scaled_BTS = (features_BTS - tensors["mean_S"]) / tensors["spread_S"]
         return (
             torch.tanh(scaled_BTS @ tensors["inner_SH"] + tensors["inner_H"]) @ tensors["outer_HK"]
             + tensors["logits_K"]
@@ -87,6 +87,18 @@ class MixState(State):
         moved_BK = self.moved_BK[rows_B.cpu().numpy()]
         return MixState(states, self.logp_KBV[:, rows_B], self.logits_BK[rows_B], moved_BK, self.begun)
 
+    @classmethod
+    def concat(cls, states: Sequence[MixState]) -> MixState:
+        """Return one state with the rows of all states. Spends them."""
+        spend(states)
+        rows = [len(state.logits_BK) for state in states]
+        parts = zip(*(state.states for state in states), strict=True)
+        joined = [(side_by_side([state for state, _ in part], rows), part[0][1]) for part in parts]
+        logp_KBV = torch.cat([state.logp_KBV for state in states], dim=1)
+        logits_BK = torch.cat([state.logits_BK for state in states])
+        moved_BK = np.concatenate([state.moved_BK for state in states])
+        return MixState(joined, logp_KBV, logits_BK, moved_BK, any(state.begun for state in states))
+
 
 class Mix(nn.Module, LanguageModel):
     """A weighted sum of the probabilities of its parts."""
@@ -113,7 +125,7 @@ class Mix(nn.Module, LanguageModel):
         adapt: bool = False,
     ) -> Self:
         """The mix of these models, each with the name of its kind."""
-        made_of = [{"model": kind, "config": asdict(part.config)} for kind, part in parts]
+        made_of = [{"model": kind, "config": recorded(part.config)} for kind, part in parts]
         return cls(MixConfig(parts=made_of, weighting=weighting, adapt=adapt), [part for _, part in parts], gate)
 
     @property
@@ -157,7 +169,7 @@ class Mix(nn.Module, LanguageModel):
                 nats_BTK, logits_BTK = self._heard(tokens_BT)
             _, moved_BK = adapted(_doubles(logits_BTK), _doubles(nats_BTK), moved_BK)
         said = [
-            part.advance(tokens_BT.to(device), before)
+            advance(part, tokens_BT.to(device), before)
             for part, (before, device) in zip(self.parts, state.states, strict=True)
         ]
         return self._sum(said, moved_BK, begun=True)
@@ -165,11 +177,11 @@ class Mix(nn.Module, LanguageModel):
     def _sum(self, said: list[tuple[Tensor, State]], moved_BK: Doubles, *, begun: bool) -> tuple[Tensor, MixState]:
         """What the parts say, weighed."""
         logp_KBV = torch.stack([logp_BV.to(self.device) for logp_BV, _ in said])
-        signs = [
-            part.signs_after(logp_BV, state).to(self.device)
+        features = [
+            confidence_after(part, logp_BV, state).to(self.device)
             for part, (logp_BV, state) in zip(self.parts, said, strict=True)
         ]
-        logits_BK = self.gate(torch.cat(signs, dim=-1))
+        logits_BK = self.gate(torch.cat(features, dim=-1))
         moved = torch.from_numpy(moved_BK.astype(np.float32)).to(self.device)
         weights_KB = torch.log_softmax(logits_BK + moved, dim=-1).T
         states = [(state, logp_BV.device) for logp_BV, state in said]
@@ -181,10 +193,10 @@ class Mix(nn.Module, LanguageModel):
         if self.config.weighting == "constant":
             nats = [part.score(self._for(part, tokens_BT)).to(tokens_BT.device) for part in self.parts]
             return torch.stack(nats, dim=-1), self.gate(tokens_BT[..., None])
-        found = [part.score_with_signs(self._for(part, tokens_BT)) for part in self.parts]
+        found = [part.score_with_confidence(self._for(part, tokens_BT)) for part in self.parts]
         nats_BTK = torch.stack([nats_BT.to(tokens_BT.device) for nats_BT, _ in found], dim=-1)
-        signs_BTS = torch.cat([signs_BTS.to(tokens_BT.device) for _, signs_BTS in found], dim=-1)
-        return nats_BTK, self.gate(signs_BTS)
+        features_BTS = torch.cat([features_BTS.to(tokens_BT.device) for _, features_BTS in found], dim=-1)
+        return nats_BTK, self.gate(features_BTS)
 
     @staticmethod
     def _for(part: LanguageModel, tokens_BT: Tensor) -> Tensor:

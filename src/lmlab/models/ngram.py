@@ -21,7 +21,7 @@ from torch import Tensor
 
 from lmlab.config import Aside, Mistake
 from lmlab.formulas import Part, Size, weights
-from lmlab.interface import ContextPolicy, CountModel, State
+from lmlab.interface import ContextPolicy, CountModel, State, spend
 from lmlab.models._ngram_count import count_ngrams, with_begins
 from lmlab.models._ngram_order import CUSTOMARY_ORDER, choose_order
 from lmlab.models._ngram_query import Tables
@@ -80,15 +80,21 @@ class NGramState(State):
         """Copy, repeat or reorder rows."""
         return NGramState(self.history_BN[rows_B.cpu()])
 
+    @classmethod
+    def concat(cls, states: Sequence[NGramState]) -> NGramState:
+        """Return one state with the rows of all states. Spends them."""
+        spend(states)
+        return NGramState(torch.cat([state.history_BN for state in states]))
+
 
 class NGram(CountModel):
     """p(token | the last N - 1 tokens), from counts."""
 
     name: ClassVar[str] = "ngram"
     Config: ClassVar[type] = NGramConfig
-    same_everywhere: ClassVar[bool] = True  # tables, and sums of what stands in them
-    fills_rows: ClassVar[bool] = False
-    signs: ClassVar[int] = 2
+    portable: ClassVar[bool] = True  # tables, and sums of what stands in them
+    pads_documents: ClassVar[bool] = False
+    confidence_features: ClassVar[int] = 2
 
     def __init__(self, config: NGramConfig, tables: Tables, counts_of_counts: Tensor) -> None:
         self.config, self.tables, self.counts_of_counts = config, tables, counts_of_counts
@@ -130,27 +136,27 @@ class NGram(CountModel):
         """-log p of each token given the N - 1 before it in its row; inf where maximum likelihood says impossible."""
         return self._score(tokens_BT, None)
 
-    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
+    def score_with_confidence(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
         """And which order could answer, and how much it left to the shorter ones."""
         rows, length = tokens_BT.shape
-        signs_T2 = np.zeros((rows * (length + 1), self.signs), dtype=np.float32)
-        nats_BT = self._score(tokens_BT, signs_T2)
-        return nats_BT, torch.from_numpy(signs_T2).view(rows, length + 1, self.signs)[:, 1:]
+        features_T2 = np.zeros((rows * (length + 1), self.confidence_features), dtype=np.float32)
+        nats_BT = self._score(tokens_BT, features_T2)
+        return nats_BT, torch.from_numpy(features_T2).view(rows, length + 1, self.confidence_features)[:, 1:]
 
-    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
+    def confidence_after(self, logp_BV: Tensor, state: State) -> Tensor:
         """Which order can answer, and how much it leaves to the shorter ones."""
         assert isinstance(state, NGramState)
-        return torch.from_numpy(self.tables.signs(state.history_BN.numpy()))
+        return torch.from_numpy(self.tables.confidence(state.history_BN.numpy()))
 
     def orders(self, tokens_T: Tensor) -> Tensor:
         """For each token of a text: how long the longest n-gram is that ends with it and was counted, at least 1."""
         return torch.from_numpy(self.tables.orders(tokens_T.cpu().numpy()))
 
-    def _score(self, tokens_BT: Tensor, signs_T2: NDArray[np.float32] | None) -> Tensor:
+    def _score(self, tokens_BT: Tensor, features_T2: NDArray[np.float32] | None) -> Tensor:
         rows, length = tokens_BT.shape
         begun_BT = torch.full((rows, length + 1), self.vocab_size, dtype=torch.int32)
         begun_BT[:, 1:] = tokens_BT
-        nats_BT = self.tables.score(begun_BT.flatten().numpy(), signs_T2).reshape(rows, length + 1)
+        nats_BT = self.tables.score(begun_BT.flatten().numpy(), features_T2).reshape(rows, length + 1)
         return torch.from_numpy(nats_BT)[:, 1:].contiguous()
 
     def score_documents(self, tokens: Tensor, starts: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ Shapes: B sources, S tokens of a source, K languages, T tokens of a target with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -25,8 +25,9 @@ from torch.nn import functional as F
 
 from lmlab.config import Mistake, a_share, at_least_one
 from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
-from lmlab.interface import ContextPolicy, LanguageModel, Learner, Loss, State
+from lmlab.interface import ContextPolicy, LanguageModel, Learner, Loss, State, spend
 from lmlab.layers.blocks import Block, CrossAttention, block_parts, cross_part
+from lmlab.layers.composition import Composition
 from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities, summed_nats
 from lmlab.layers.looking import Looks, Way
 from lmlab.layers.positions import sinusoidal_table
@@ -59,6 +60,11 @@ class TranslatorConfig:
         sizes = {"layers": self.layers, "width": self.width, "heads": self.heads}
         at_least_one("translator", languages=self.languages, context=self.context, **sizes)
         a_share("translator", dropout=self.dropout, smoothing=self.smoothing)
+        if self.width is not None and self.heads is not None and self.width % self.heads:
+            raise Mistake(
+                f"width {self.width} is not a multiple of heads {self.heads}; choose heads that divide it",
+                code="heads-do-not-divide-width",
+            )
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,18 @@ class Source(NamedTuple):
         """Some of them, which may repeat."""
         return Source(tuple(kv_BS2HD[rows_B] for kv_BS2HD in self.kv), self.there_BS[rows_B])
 
+    @classmethod
+    def concat(cls, sources: Sequence[Source]) -> Source:
+        """Return the rows of all sources, padded to the longest."""
+        longest = max(source.there_BS.shape[1] for source in sources)
+
+        def padded(x_BS: Tensor) -> Tensor:
+            return F.pad(x_BS, (0, 0) * (x_BS.ndim - 2) + (0, longest - x_BS.shape[1]))
+
+        kv = zip(*(source.kv for source in sources), strict=True)
+        there_BS = torch.cat([padded(source.there_BS) for source in sources])
+        return Source(tuple(torch.cat([padded(x) for x in block]) for block in kv), there_BS)
+
 
 class Translator(Learner):
     """Encoder and decoder of pre-norm blocks."""
@@ -120,16 +138,12 @@ class Translator(Learner):
         languages, layers, width, heads = config.languages, config.layers, config.width, config.heads
         if not (languages and layers and width and heads and config.context):
             raise AssertionError("resolve first")
-        if width % heads:
-            raise Mistake(
-                f"width {width} is not a multiple of heads {heads}; choose heads that divide it",
-                code="heads-do-not-divide-width",
-            )
+        made_of = Composition.of(width, layers, heads)
         self.languages, self.width, self.context, self.end_id = languages, width, config.context, vocab_size
         self.embedding = nn.Parameter(torch.randn(vocab_size + 1 + languages, width) * width**-0.5)
-        self.encoder = nn.ModuleList(Block(width, heads, layers, "relu2") for _ in range(layers))
+        self.encoder = nn.ModuleList(Block(made_of) for _ in range(layers))
         self.encoder_norm = nn.Parameter(torch.ones(width))
-        self.decoder = nn.ModuleList(Block(width, heads, layers, "relu2") for _ in range(layers))
+        self.decoder = nn.ModuleList(Block(made_of) for _ in range(layers))
         self.cross = nn.ModuleList(CrossAttention(width, heads, layers) for _ in range(layers))
         self.norm = nn.Parameter(torch.ones(width))
         self.register_buffer("position_CD", sinusoidal_table(self.context, width), persistent=False)
@@ -138,12 +152,13 @@ class Translator(Learner):
     def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:
         """A row of `shape` is a source with its translations into all K languages; where no source is said, of T tokens too."""
         c, length = config, shape.source or shape.tokens
+        made_of = Composition.of(c.width, c.layers, c.heads)
         source = Shape(shape.rows, length)
         targets = Shape(shape.rows * c.languages, shape.tokens)
         return [
             Part(EMBEDDING, (vocab_size + 1 + c.languages) * c.width),
-            *block_parts(c.width, c.layers, source, "encoder "),
-            *block_parts(c.width, c.layers, targets, "decoder "),
+            *block_parts(made_of, source, "encoder "),
+            *block_parts(made_of, targets, "decoder "),
             cross_part(c.width, c.layers, Shape(shape.rows, shape.tokens, source=length), c.languages),
             Part("norm", c.width, times=2),
             head_part(vocab_size + 1, c.width, targets, tied=True),
@@ -305,6 +320,19 @@ class TargetState(State):
         kv_L2BHCD[..., : self.filled, :] = self.kv_L2BHCD[..., : self.filled, :].index_select(2, rows_B)
         return TargetState(kv_L2BHCD, self.source.rows(rows_B), self.filled)
 
+    @classmethod
+    def concat(cls, states: Sequence[TargetState]) -> TargetState | None:
+        """Return one state with the rows of all states; None if they have read different numbers of tokens. Spends them."""
+        if len({state.filled for state in states}) > 1:
+            return None
+        spend(states)
+        filled, longest = states[0].filled, max(state.kv_L2BHCD.shape[4] for state in states)
+        layers, two, _, heads, _, width = states[0].kv_L2BHCD.shape
+        rows = sum(state.kv_L2BHCD.shape[2] for state in states)
+        kv_L2BHCD = states[0].kv_L2BHCD.new_empty(layers, two, rows, heads, longest, width)
+        kv_L2BHCD[..., :filled, :] = torch.cat([state.kv_L2BHCD[..., :filled, :] for state in states], dim=2)
+        return TargetState(kv_L2BHCD, Source.concat([state.source for state in states]), filled)
+
 
 class Conditioned(LanguageModel):
     """A translator that has read its sources and knows the language: a distribution over texts that end, one source a row."""
@@ -356,9 +384,10 @@ class Conditioned(LanguageModel):
     @torch.no_grad()
     def _read(self, inputs_BT: Tensor, state: TargetState) -> tuple[Tensor, TargetState]:
         model, source, end = self.translator, state.source, state.filled + inputs_BT.shape[1]
-        if end > self.longest:
+        longest = state.kv_L2BHCD.shape[4]
+        if end > longest:
             raise Mistake(
-                f"a text of {end} tokens is longer than the {self.longest} that were allowed",
+                f"a text of {end} tokens is longer than the {longest} that were allowed",
                 code="text-longer-than-allowed",
             )
         x_BTD = model._embed(inputs_BT, state.filled, 0.0)

@@ -32,7 +32,7 @@ class Uniform(CountModel):
     Config: ClassVar[type] = UniformConfig
 
     policy = ContextPolicy.nothing()
-    same_everywhere: ClassVar[bool] = True
+    portable: ClassVar[bool] = True
 
     def __init__(self, config: UniformConfig, vocab_size: int) -> None:
         self.config, self.vocab_size = config, vocab_size

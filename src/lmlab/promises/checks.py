@@ -200,16 +200,22 @@ def check_a_spent_state_refuses(model: LanguageModel) -> None:
     model.advance(tokens_BT, copy)
 
 
-def check_signs_are_the_same_however_it_reads(model: LanguageModel) -> None:
+def check_confidence_is_the_same_however_it_reads(model: LanguageModel) -> None:
     """What a model says of how sure it is (if it does) is finite, and the same beside its scores and between its steps."""
     tokens_BT = random_tokens(model, 3, 3 * (model.policy.window or 0) + 9)
-    nats_BT, signs_BTS = model.score_with_signs(tokens_BT)
-    same(nats_BT, model.score(tokens_BT), "the scores beside the signs are not the scores")
-    assert signs_BTS.shape == (*tokens_BT.shape, model.signs), f"signs have shape {tuple(signs_BTS.shape)}"
-    assert bool(signs_BTS.isfinite().all()), "a sign is not finite"
+    nats_BT, features_BTS = model.score_with_confidence(tokens_BT)
+    same(nats_BT, model.score(tokens_BT), "the scores beside the features are not the scores")
+    assert features_BTS.shape == (*tokens_BT.shape, model.confidence_features), (
+        f"features have shape {tuple(features_BTS.shape)}"
+    )
+    assert bool(features_BTS.isfinite().all()), "a feature is not finite"
     logp_BV, state = model.begin(3)
     for t in range(tokens_BT.shape[1]):
-        same(model.signs_after(logp_BV, state), signs_BTS[:, t], f"other signs after {t} steps than beside the scores")
+        same(
+            model.confidence_after(logp_BV, state),
+            features_BTS[:, t],
+            f"other features after {t} steps than beside the scores",
+        )
         logp_BV, state = model.advance(tokens_BT[:, t : t + 1], state)
 
 
@@ -235,6 +241,6 @@ OF_A_MODEL: tuple[Check, ...] = (
     check_select_commutes_with_advance,
     check_a_selected_state_is_a_copy,
     check_a_spent_state_refuses,
-    check_signs_are_the_same_however_it_reads,
+    check_confidence_is_the_same_however_it_reads,
     check_a_saved_model_is_the_same,
 )

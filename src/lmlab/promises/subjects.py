@@ -66,13 +66,13 @@ def build(cls: type[Any], settings: Mapping[str, Any], tokens: Tokenizer) -> Lan
 def _mixed(config: MixConfig, tokens: Tokenizer) -> Mix:
     """A mix of three small models, its weights drawn at random."""
     parts = [(name, build(model_class(name), settings, tokens)) for name, settings in IN_A_MIX.items()]
-    signs, generator = sum(part.signs for _, part in parts), torch.Generator().manual_seed(3)
+    features, generator = sum(part.confidence_features for _, part in parts), torch.Generator().manual_seed(3)
     shapes: dict[str, tuple[int, ...]] = {"logits_K": (len(parts),)}
     if config.weighting == "gate":
-        shapes |= {"inner_SH": (signs, 4), "inner_H": (4,), "outer_HK": (4, len(parts)), "mean_S": (signs,)}
+        shapes |= {"inner_SH": (features, 4), "inner_H": (4,), "outer_HK": (4, len(parts)), "mean_S": (features,)}
     gate = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
     if config.weighting == "gate":
-        gate["spread_S"] = torch.full((signs,), 2.0)
+        gate["spread_S"] = torch.full((features,), 2.0)
     return Mix.of(parts, gate, weighting=config.weighting, adapt=config.adapt)
 
 

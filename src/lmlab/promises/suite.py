@@ -12,6 +12,7 @@ from lmlab.interface import CarriedLanguageModel, LanguageModel, NeuralLanguageM
 from lmlab.models.registry import language_model
 from lmlab.promises.checks import OF_A_MODEL, check_long_texts_are_scored_like_short_ones
 from lmlab.promises.learning import OF_CARRYING, OF_LEARNING, check_a_repeating_text_is_learned
+from lmlab.promises.side_by_side import OF_REQUESTS, OF_ROWS
 from lmlab.promises.subjects import TINY, TOKENIZERS, build, tokenizer
 from lmlab.promises.uses import OF_ALL_STRINGS, OF_USING_IT
 from lmlab.text.tokenizers import Tokenizer
@@ -37,8 +38,9 @@ class Finding:
 
 def promises(model: LanguageModel, tokens: Tokenizer, *, tiny: bool) -> list[Promise]:
     """All that apply to this model. tiny: whether all strings of a few tokens can be listed."""
-    found = [_promise(check, model) for check in OF_A_MODEL]
-    found += [_promise(check, model, tokens) for check in OF_USING_IT + (OF_ALL_STRINGS if tiny else ())]
+    found = [_promise(check, model) for check in OF_A_MODEL + OF_ROWS]
+    of_use = OF_USING_IT + OF_REQUESTS + (OF_ALL_STRINGS if tiny else ())
+    found += [_promise(check, model, tokens) for check in of_use]
     if isinstance(model, NeuralLanguageModel):
         found += [_promise(check, model) for check in OF_LEARNING]
     if isinstance(model, CarriedLanguageModel):

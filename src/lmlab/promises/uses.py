@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmlab.decode import generate
+from lmlab.engine import generate
 from lmlab.interface import LanguageModel
 from lmlab.measure import certify, score_part
 from lmlab.promises.checks import same

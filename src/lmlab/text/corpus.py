@@ -172,7 +172,8 @@ def read(
         text: A named corpus, a file, several files, a folder or `-` for standard input; plain or gzip, in UTF-8. Of a folder
             the .txt, .text, .md and .rst files are read, however deep, each as a document; a pattern such as "src/**/*.py"
             names others. A file that is called like a named corpus is written ./name.
-        valid, test: Texts for these parts; `text` is then all for training, and a part that is not given is empty.
+        valid: Text of the validation part. With `valid` or `test`, all of `text` is for training.
+        test: Text of the test part. A part that is not given is empty.
         split: Shares of the three parts, of their sum: 80, 10, 10 or 8, 1, 1.
         split_by: "documents" puts each document whole into one part (`seed` shuffles them), "blocks" holds out blocks spread
             over the whole text, "tail" its end. "auto" takes documents where the test part gets twelve or more, else blocks.

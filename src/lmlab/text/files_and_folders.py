@@ -220,7 +220,7 @@ def _refuse_missing(path: Path, label: str) -> None:
     if path.exists():
         return
     is_path = os.sep in label or path.suffix
-    hint = f", and no corpus of that name: {nearest(label, sources.available())}"
+    hint = f", and no corpus of that name; {nearest(label, sources.available())}"
     if is_path:
         hint = "; name a file, a folder, a pattern, a corpus that lmlab data lists, or - for standard input"
     if " " in label:

@@ -165,7 +165,7 @@ def get(name: str) -> list[Path]:
         spec = MarkovSpec.parse(name)
         folder = str(spec).replace(":", "-").replace(",", "-").replace("=", "")
         return _kept(folder) or _keep(folder, [("markov.txt", generate(spec))])
-    raise Mistake(f"there is no corpus {name!r}: {nearest(name, available())}", code="corpus-unknown")
+    raise Mistake(f"there is no corpus {name!r}; {nearest(name, available())}", code="corpus-unknown")
 
 
 def _how_many(name: str) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmlab import decode
-from lmlab.decode import Generated
+from lmlab import engine
+from lmlab.engine import Generated
 from lmlab.learn.run import Run, opened
 
 
@@ -31,7 +31,7 @@ def generate(
     device: str = "auto",
     watch: Callable[[str], None] | None = None,
 ) -> list[Generated]:
-    """Generate `samples` continuations of a prompt, or the `best` of a beam; `lmlab.decode.Options` explains the settings.
+    """Generate `samples` continuations of a prompt, or the `best` of a beam; `lmlab.engine.Options` explains the settings.
 
     Args:
         precision: precision of the weights during generation, "float32" or "bf16".
@@ -42,10 +42,10 @@ def generate(
     options |= {"stop": stop, "samples": samples, "seed": seed}
     run = opened(run)
     model = run.load(device)
-    with decode.as_verbs_call_them(), decode.writing_in(model, precision):
+    with engine.as_verbs_call_them():
         if watch is None:
-            return decode.generate(model, run.tokenizer, prompt, **options)
-        pieces = decode.stream(model, run.tokenizer, prompt, **options)
+            return engine.generate(model, run.tokenizer, prompt, precision=precision, **options)
+        pieces = engine.stream(model, run.tokenizer, prompt, precision=precision, **options)
         for piece in pieces:
             watch(piece)
         return [pieces.result]
@@ -60,9 +60,9 @@ def generate_many(
     **settings: Any,
 ) -> list[list[Generated]]:
     """Continue each prompt as `generate` does, with the same settings, in batches."""
-    names = {called: name for name, called in decode.IN_VERBS.items()}
+    names = {called: name for name, called in engine.IN_VERBS.items()}
     run = opened(run)
     model = run.load(device)
-    with decode.as_verbs_call_them(), decode.writing_in(model, precision):
+    with engine.as_verbs_call_them():
         options = {names.get(name, name): value for name, value in settings.items()}
-        return decode.generate_many(model, run.tokenizer, prompts, **options)
+        return engine.generate_many(model, run.tokenizer, prompts, precision=precision, **options)

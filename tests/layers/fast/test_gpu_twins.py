@@ -19,6 +19,7 @@ from lmlab.layers.attention import (
     turned,
 )
 from lmlab.layers.blocks import Block, normed, squared_relu_network
+from lmlab.layers.composition import Composition
 from lmlab.layers.fast import causal_attention, cross_entropy, muon, norms, products, rotation, softmax_kernel
 from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine, has_trades, is_hopper
 from lmlab.layers.heads import plain_nats, summed_nats
@@ -391,7 +392,7 @@ def test_a_compiled_block_joins_what_comes_back(monkeypatch: pytest.MonkeyPatch)
     from lmlab.layers.fast import _norm_triton
 
     torch.manual_seed(0)
-    block, x, grad = Block(64, 4, 2, "gelu").cuda(), drawn(2, 32, 64), drawn(3, 32, 64)[:2].detach()
+    block, x, grad = Block(Composition.of(64, 2, 4, "gelu")).cuda(), drawn(2, 32, 64), drawn(3, 32, 64)[:2].detach()
     launch, calls = _norm_triton.launch, []
     monkeypatch.setattr(_norm_triton, "launch", lambda *given: calls.append(given) or launch(*given))
 

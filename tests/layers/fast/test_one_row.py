@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmlab.decode import generate
+from lmlab.engine import generate
 from lmlab.hardware.c_kernels import no_c_kernels, why_not
 from lmlab.layers import fast
 from lmlab.layers.fast import one_row, one_row_in_c
 from lmlab.layers.fast.one_row_in_c import SOURCE, OneRowInC
-from lmlab.models.gpt import GPT, GPTConfig, GPTState
+from lmlab.models._gpt_state import GPTState
+from lmlab.models.gpt import GPT, GPTConfig
 from lmlab.text.tokenizers import train_tokenizer
 
 TOKENS = (3, 1, 4, 1, 5, 9, 2, 6, 5)

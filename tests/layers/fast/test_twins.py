@@ -17,6 +17,7 @@ from lmlab.layers import fast, heads
 from lmlab.layers.attention import causal_self_attention, packed, self_attention, split_heads
 from lmlab.layers.attentive import attentive_scan
 from lmlab.layers.blocks import Block, squared_relu_network
+from lmlab.layers.composition import Composition
 from lmlab.layers.fast import adamw, attentive, causal_attention, cross_entropy, networks, triton_here
 from lmlab.layers.fast import attention as products
 from lmlab.layers.fast import products as on_gpu
@@ -180,7 +181,7 @@ def test_the_squared_relu_network_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize(("rows", "length"), [(0, 5), (2, 0)])
 def test_a_block_of_nothing_gives_nothing(rows: int, length: int) -> None:
-    block, x = Block(16, 2, 1, "relu2"), drawn(rows, length, 16)
+    block, x = Block(Composition.of(16, 1, 2, "relu2")), drawn(rows, length, 16)
     assert block(x, rotary_tables(length, 8), torch.float32, 0.0).shape == x.shape
     cache = torch.zeros(2, rows, 2, 9, 8)
     with torch.no_grad():

@@ -132,7 +132,7 @@ def test_vectors_of_a_file_are_begun_with(table: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five epochs are enough, of however few rows."""
+    """A few epochs are enough, of however few rows."""
     monkeypatch.setattr("lmlab.tasks.classification.learner.LEAST_STEPS", 1)
 
 
@@ -153,7 +153,7 @@ def test_more_time_than_a_few_epochs_is_not_used_and_that_is_said(table: Path, t
 
     told = Told()
     run = lmlab.train("dan", table, out=tmp_path / "run", budget="10m", device="cpu", watch=told)
-    assert run.record.training.budget == "20steps"  # 240 examples, 64 at a time, five times over
+    assert run.record.training.budget == "12steps"  # 240 examples, 64 at a time, three times over
     assert any("epochs" in line for line in told.lines)
     assert not any("undertrained" in line for line in told.lines)  # it was told to learn no more
     assert run.record.result.undertrained is None
@@ -167,7 +167,7 @@ def test_in_few_steps_the_learning_rate_is_the_one_that_validates_best(
     for times in learner.RATES:
         rate = times * DAN.default_learning_rate
         tried = lmlab.train(
-            "dan", table, out=tmp_path / str(times), budget="20steps", device="cpu", learning={"learning_rate": rate}
+            "dan", table, out=tmp_path / str(times), budget="12steps", device="cpu", learning={"learning_rate": rate}
         )
         best[rate] = min(line["valid_bits_per_label"] for line in tried.metrics)
     assert len(set(best.values())) == len(learner.RATES)

@@ -25,7 +25,6 @@ from lmlab_derive.tree import (
     Step,
     Table,
     Transpose,
-    letters_in,
 )
 
 _ALL = Slice(None, None)
@@ -39,7 +38,7 @@ def of_whole_arrays(steps: Sequence[Step], at: int, scope: Scope) -> tuple[Step,
     """
     value = steps[at].value
     inside = value.operand if isinstance(value, Table) else value
-    if not isinstance(inside, Index) or letters_in(inside.operand):
+    if not isinstance(inside, Index) or inside.operand.free_letters:
         return None
     letters = {letter.name: witness for letter, witness in value.letters} if isinstance(value, Table) else {}
     named = [item.name for item in inside.items if isinstance(item, Letter)]

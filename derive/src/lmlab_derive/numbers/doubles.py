@@ -114,6 +114,13 @@ class FloatOps(ArrayOps):
         super().__init__()
         self.accuracy = Accuracy()
         self.helpers = helpers
+        self.largest: float | None = None  # the largest number computed so far, where somebody asks
+
+    def met(self, value: Array) -> None:
+        """Keep the largest number, slopes included, where `largest` is a number."""
+        if self.largest is not None:
+            numbers = np.abs(np.asarray(getattr(value, "data", value) if not isinstance(value, np.ndarray) else value))
+            self.largest = max(self.largest, float(numbers.max(initial=0.0, where=np.isfinite(numbers))))
 
     def expectation(self, node: Expectation, frame: Frame) -> Array:
         """Exact, integrated, or as the helpers have it; none without them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -30,7 +29,6 @@ from lmlab_derive.tree import (
     Node,
     Slice,
     constant_value,
-    letters_in,
     walk,
 )
 
@@ -182,7 +180,9 @@ class Frame:
         return tuple(axis.value(self.sizes) for axis in self.setting.shape(node))
 
     def evaluate(self, node: Node) -> Array:
-        """The value of an expression."""
+        """The value of an expression, computed once for all values of the indices that it does not contain."""
+        if self.letters and self.parent and not self.overridden and node.free_letters.isdisjoint(self.letters):
+            return self.parent.evaluate(node)
         match node:
             case Name():
                 return self.value(node.name)
@@ -283,13 +283,15 @@ class Frame:
         return self.setting.shapes.range_of(witness).value(self.sizes)
 
     def _table(self, node: tree.Table) -> Array:
-        names = [letter.name for letter, _ in node.letters]
-        ranges = [range(letter.first, letter.first + self._count(witness)) for letter, witness in node.letters]
-        entries = []
-        for places in itertools.product(*ranges):
-            entries.append(self.bound(dict(zip(names, places, strict=True))).evaluate(node.operand))
-        whole = self.ops.library.stack(entries)
-        return whole.reshape((*map(len, ranges), *whole.shape[1:]))
+        return self._rows(node.letters, node.operand)
+
+    def _rows(self, letters: tuple[tuple[tree.Letter, tree.Witness], ...], entry: Node) -> Array:
+        """An array of entries: one axis for each index, in a frame of its own for each value of each index."""
+        if not letters:
+            return self.evaluate(entry)
+        (letter, witness), *inner = letters
+        places = range(letter.first, letter.first + self._count(witness))
+        return self.ops.library.stack([self.bound({letter.name: at})._rows(tuple(inner), entry) for at in places])
 
     def _over(self, node: tree.Over) -> Array:
         start, stop = self.terms(node)
@@ -347,7 +349,7 @@ class Frame:
             if isinstance(item, Slice):
                 start, stop = self.setting.shapes.bounds(item, axis)
                 items.append(slice(start.value(self.sizes), stop.value(self.sizes)))
-            elif letters_in(item):
+            elif item.free_letters:
                 position = self.integer(item) - self._first(node, place, item)
                 if not 0 <= position < axis.value(self.sizes):
                     raise Refusal(
@@ -362,6 +364,6 @@ class Frame:
 
 def _entrywise_in(letter: str, node: Node) -> bool:
     """Whether an expression has a value for each of an array of values of a letter: no position or bound of it uses it."""
-    if letter not in letters_in(node) or isinstance(node, tree.Letter):
+    if letter not in node.free_letters or isinstance(node, tree.Letter):
         return True
     return is_entrywise(node) and all(_entrywise_in(letter, child) for child in node.children())

@@ -26,7 +26,6 @@ from lmlab_derive.tree import (
     Stack,
     Transpose,
     constant_value,
-    letters_in,
 )
 
 MOST_ENTRIES = 64  # of a finite given whose outcomes are enumerated
@@ -210,7 +209,7 @@ def _factors(node: Over, over: frozenset[str], frame: Frame) -> int | None:
         return None
     if node.function == "sum":
         return 1
-    if any(map(letters_in, node.bounds)):  # those of a sum around this one
+    if any(part.free_letters for part in node.bounds):  # those of a sum around this one
         return None
     first, last = frame.terms(node)
     return max(0, last - first + 1)

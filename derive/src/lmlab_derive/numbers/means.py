@@ -27,7 +27,7 @@ from lmlab_derive.numbers.moments import Poly, enumerated, outcomes_given, polyn
 from lmlab_derive.sizes import Shape
 from lmlab_derive.small_formulas import ONE, TWO, call, minus, number, over, power, times
 from lmlab_derive.text import to_text
-from lmlab_derive.tree import Binary, Call, Expectation, Index, Name, Node, Slice, constant_value, letters_in, walk
+from lmlab_derive.tree import Binary, Call, Expectation, Index, Name, Node, Slice, constant_value, walk
 
 SHORT = 34  # digits in which polynomials are averaged for doubles
 MOST_INTEGRALS = 2  # one inside the other
@@ -185,7 +185,7 @@ class _Mean:
             family, kind = self.setting.family(name)
             inside = [n for n in self.setting.opened(node) if isinstance(n, Index) and n.operand == Name(name)]
             places = list({to_text(n): n for n in inside if len(_positions(n)) == len(n.items)}.values())
-            written = all((constant_value(i) or 0) >= 0 and not letters_in(i) for n in places for i in _positions(n))
+            written = all((constant_value(i) or 0) >= 0 and not i.free_letters for n in places for i in _positions(n))
             if len(places) > 1 and (family.joint or not written):  # i may be j
                 return None
             if self.setting.covaries(name) or self._parents(name):

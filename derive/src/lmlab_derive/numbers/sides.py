@@ -125,6 +125,16 @@ def _sides(
     return Sides(x, y, ops.margin, ops.touched, ops.edged, slack, known.size, known.sampled, known.diverges)
 
 
+def largest_met(setting: Setting, left: Node, right: Node, point: Point, deadline: Deadline) -> float:
+    """The largest number on the way to both sides in doubles: rounding leaves a small share of it, however small they are."""
+    ops = arithmetic_for(setting, left, right)
+    ops.largest = 0.0
+    with np.errstate(all="ignore"):
+        frame = make_frame(setting, point, ops, deadline)
+        sides = [np.abs(np.asarray(ops.to_numpy(frame.evaluate(side)), dtype=float)) for side in (left, right)]
+    return float(max(ops.largest, *(side.max(initial=0.0) for side in sides)))
+
+
 def satisfies(setting: Setting, conditions: tuple[Condition, ...], point: Point, deadline: Deadline) -> bool:
     """Whether a point obeys the conditions of a where clause."""
     for condition in conditions:

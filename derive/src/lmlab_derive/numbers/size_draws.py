@@ -10,7 +10,7 @@ from lmlab_derive.limits import MAX_ELEMENTS, MAX_SLOPES, Refusal
 from lmlab_derive.numbers.index_ranges import leaves_entries, obeyed
 from lmlab_derive.shapes.setting import Setting
 from lmlab_derive.sizes import ONE, Size
-from lmlab_derive.tree import Derivative, Index, Name, Node, Number, Slice, letters_in
+from lmlab_derive.tree import Derivative, Index, Name, Node, Number, Slice
 
 Sizes = dict[str, int]
 TOPS = (1, 2, 3, 4, 6, 9, 14, 30, 70, 150, 400, 1000)  # the largest of small sizes, as far as conditions ask for
@@ -57,7 +57,7 @@ class SizeDrawer:
                 if isinstance(item, Slice):
                     start, stop = shapes.bounds(item, axis)
                     wanted |= {stop + -start, axis + -stop + ONE, start + ONE}
-                elif not letters_in(item):
+                elif not item.free_letters:
                     position = shapes.size(item)
                     wanted.add(axis + position + ONE if (position.number or 0) < 0 else axis + -position)
         for name in self.givens:

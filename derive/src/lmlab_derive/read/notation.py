@@ -35,7 +35,6 @@ from lmlab_derive.tree import (
     Slice,
     Table,
     Witness,
-    letters_in,
     names_in,
     walk,
 )
@@ -93,7 +92,7 @@ class NotationParser(DerivativeParser):
 
         A number without letters stays one, where it `bounds`: it bounds all entries of a row as well.
         """
-        free = sorted(set[str]().union(*map(letters_in, sides)))
+        free = sorted(set[str]().union(*(part.free_letters for part in sides)))
         if not free:
             return sides
         letters = []
@@ -107,7 +106,7 @@ class NotationParser(DerivativeParser):
                 )
             letters.append((Letter(name), witness))
         sides = self._of_one_rank(sides)
-        plain = [bounds and not letters_in(side) and rank_of(side, self.scope) == 0 for side in sides]
+        plain = [bounds and not side.free_letters and rank_of(side, self.scope) == 0 for side in sides]
         return [side if number else Table(side, tuple(letters)) for side, number in zip(sides, plain, strict=True)]
 
     def _of_one_rank(self, sides: list[Node]) -> list[Node]:
@@ -385,7 +384,7 @@ def witness_of(node: Node, letter: str, besides: Collection[str] = ()) -> Witnes
             for axis, item in enumerate(part.items):
                 if not isinstance(item, Letter) or item.name != letter or (steps and axis == 0):
                     continue
-                if not letters_in(part.operand):
+                if not part.operand.free_letters:
                     return Witness(part.operand, axis)
                 if isinstance(part.operand, Derivative) and len(part.operand.by) == 1:  # d(p[i])/dz[j]
                     whole = sum(isinstance(place, Slice) for place in part.items[:axis])  # axes of what stands above

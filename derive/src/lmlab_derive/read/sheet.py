@@ -23,7 +23,7 @@ from lmlab_derive.read.tokens import (
 )
 from lmlab_derive.shapes.scope import Definition, Scope
 from lmlab_derive.text import to_text
-from lmlab_derive.tree import Claim, Condition, Node, NotUnderstood, Step, letters_in
+from lmlab_derive.tree import Claim, Condition, Node, NotUnderstood, Step
 
 _STEP = re.compile(r"\s*(?:=|<=|>=|<|>|≤|≥|\\le|\\ge)")
 _ITEM = re.compile(r"\s*(?:[-*•>]\s|\*\*\w{1,3}[).]+\*\*).*[=<>≤≥]")  # a line of a list
@@ -62,7 +62,7 @@ def parse_claim(raw: RawStatement, tokens: list[Token], scope: Scope) -> ScopedC
     if cut < end:
         letters = free_letters(entries(body, scope.known), scope.known)
         reader, conditions = _where([*body[cut + 1 : stop], body[end]], letters, scope)
-        masks = tuple(c for c in conditions if letters_in(c.left) | letters_in(c.right))
+        masks = tuple(c for c in conditions if c.left.free_letters | c.right.free_letters)
         scope = replace(reader.scope, conditions=scope.conditions + tuple(c for c in conditions if c not in masks))
     scope = replace(scope, sizes=scope.sizes | sizes_in_builders(body, scope.known))
     reader = StatementParser([*body[:cut], *body[stop:]], scope)

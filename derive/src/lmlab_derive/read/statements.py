@@ -32,7 +32,6 @@ from lmlab_derive.tree import (
     Recursion,
     Step,
     Table,
-    letters_in,
 )
 
 PLAIN = ("scalar", "real", "number")
@@ -182,7 +181,7 @@ class StatementParser(ShapeParser):
         if letters == ["0"]:
             start = shallow(self.expression())
             self.end()
-            if letters_in(start):
+            if start.free_letters:
                 raise Refusal(f"{name}[0] is one row; no letter stands in it", code="letter-in-first-row")
             self.scope = replace(self.scope, starts={**self.scope.starts, name: start})
             return None

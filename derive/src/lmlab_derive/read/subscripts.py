@@ -14,7 +14,7 @@ from lmlab_derive.shapes.setting import build
 from lmlab_derive.sizes import ONE, Shape
 from lmlab_derive.small_formulas import minus, number
 from lmlab_derive.text import to_text
-from lmlab_derive.tree import Binary, Given, Node, Slice, constant_value, letters_in
+from lmlab_derive.tree import Binary, Given, Node, Slice, constant_value
 
 _NUMBERED = re.compile(r"([^\W\d_]*)_?(\d)(\d?)")  # x_1, x1 and W_12
 
@@ -97,7 +97,7 @@ def _shape(name: str, scope: Scope) -> Shape:
 def refuse_numbers(places: Sequence[Node | Slice | None]) -> None:
     """Refuse the subscript of x_n and x_{n-1}: on paper it counts from 1, and what stands in brackets from 0."""
     named = [place for place in places if place is not None]
-    if all(isinstance(place, Slice) or letters_in(place) or constant_value(place) == 0 for place in named):
+    if all(isinstance(place, Slice) or place.free_letters or constant_value(place) == 0 for place in named):
         return
     wanted = ", ".join(":" if isinstance(place, Slice) else _one_less(place) for place in named)
     raise Refusal(
@@ -108,7 +108,7 @@ def refuse_numbers(places: Sequence[Node | Slice | None]) -> None:
 
 def _one_less(place: Node) -> str:
     value = constant_value(place)
-    if letters_in(place) or value == 0:
+    if place.free_letters or value == 0:
         return to_text(place)
     if value is not None:
         return str(value - 1)

@@ -22,7 +22,6 @@ from lmlab_derive.tree import (
     Slice,
     Stack,
     Transpose,
-    letters_in,
 )
 
 Combine = Callable[[Shape, Shape], Shape]
@@ -189,7 +188,7 @@ class Shapes:
                 if (start.number or 0) < 0 or ((stop + -axis).number or 0) > 0:
                     raise Refusal(f"{to_text(node)}: the slice goes beyond size {axis}", code="slice-out-of-range")
                 out.append(length)
-            elif not letters_in(item):
+            elif not item.free_letters:
                 position = self.size(item)
                 beyond, before = (position + -axis).number, (position + axis).number
                 if (beyond is not None and beyond >= 0) or (before is not None and before < 0):

@@ -24,7 +24,6 @@ from lmlab_derive.tree import (
     Slice,
     Table,
     Witness,
-    letters_in,
     names_in,
 )
 
@@ -137,7 +136,7 @@ def _refuse_letters(definition: Definition) -> None:
     """A letter has a value inside a claim alone: a definition has them all, in an array."""
     value = definition.value if isinstance(definition, Let) else None
     nodes = [node for kind in definition.kinds for node in kind.nodes] if isinstance(definition, Given) else [value]
-    if letters := sorted({letter for node in nodes if node is not None for letter in letters_in(node)}):
+    if letters := sorted({letter for node in nodes if node is not None for letter in node.free_letters}):
         by_entries = value is not None and not isinstance(value, Recursion)
         wanted = f"let {definition.name}[{', '.join(letters)}] = ..." if by_entries else "it with whole arrays"
         raise Refusal(

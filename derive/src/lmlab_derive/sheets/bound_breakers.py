@@ -35,6 +35,7 @@ LONGEST_S = 0.1  # of processor time: a sum that takes so long is not made longe
 STARTS = 5
 MOST_NUMBERS = 130  # of a point to climb from
 FRESH = (2, 3, 4, 5)  # sizes of other points to climb from
+LARGER_S = 1.0  # of processor time for larger sizes
 CLIMBS_S = 1.0  # of processor time: after so long no other is begun
 
 
@@ -116,7 +117,7 @@ def _candidates(relation: Relation) -> Iterator[tuple[Point, Sides] | None]:
                 yield relation.looked_at(point, beside=True)
         for point in magnitudes(relation, small[0]):
             yield relation.looked_at(point, beside=True)
-    yield from at_larger_sizes(relation, small[0], patterns=not relation.averages)
+    yield from at_larger_sizes(relation, small[0], patterns=not relation.averages, seconds=LARGER_S)
 
 
 def _corners(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:

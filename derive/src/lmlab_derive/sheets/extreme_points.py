@@ -16,7 +16,6 @@ from lmlab_derive.sheets.relation import Relation
 
 MIXED = 4  # points of each size where every given has a pattern of its own
 REACHES = (1.0, 1e3, 1e-3)  # of a pattern, beside numbers that stay what they are
-LADDER_S = 1.0  # of processor time for all larger sizes
 STEP_S = 0.25  # and for one of them
 MAGNITUDES = (1e-6, 1e-4, 1e-2, 10.0, 1e2, 1e3, 1e4, 1e6)  # of all numbers, and of one given beside others
 MOST_NAMES = 4  # that are made large or small alone
@@ -40,13 +39,16 @@ def patterned(relation: Relation, sizes: Sizes, *, mixed: int = MIXED) -> Iterat
         yield _signed(relation, Point(sizes, raw))
 
 
-def at_larger_sizes(relation: Relation, small: Sizes, patterns: bool) -> Iterator[tuple[Point, Sides]]:
-    """Points at larger and larger sizes, as far as they are quick to look at: plain ones and, if wanted, patterned ones."""
+def at_larger_sizes(relation: Relation, small: Sizes, patterns: bool, seconds: float) -> Iterator[tuple[Point, Sides]]:
+    """Points at larger and larger sizes, as far as they are quick to look at: plain ones and, if wanted, patterned ones.
+
+    `seconds` of processor time are spent on all of them.
+    """
     started = time.thread_time()
     slowest = dict[int, float]()
     for sizes in relation.sizes.ladder(small):
         entries = sum(int(raw_size(relation, name, sizes)) for name in relation.sizes.givens)
-        if any(entries >= large and seconds > STEP_S for large, seconds in slowest.items()):
+        if any(entries >= large and took > STEP_S for large, took in slowest.items()):
             continue  # as large as one that took long
         began = time.thread_time()
         for point in _at_size(relation, sizes, patterns):
@@ -59,7 +61,7 @@ def at_larger_sizes(relation: Relation, small: Sizes, patterns: bool) -> Iterato
             if time.thread_time() - began > STEP_S:
                 break
         slowest[entries] = time.thread_time() - began
-        if time.thread_time() - started > LADDER_S:
+        if time.thread_time() - started > seconds:
             return
 
 

@@ -14,7 +14,7 @@ from lmlab_derive.numbers.size_draws import Sizes
 from lmlab_derive.sheets.relation import Relation
 from lmlab_derive.sheets.special_points import allows
 from lmlab_derive.small_formulas import minus
-from lmlab_derive.tree import Call, Compare, Node, letters_in
+from lmlab_derive.tree import Call, Compare, Node
 
 MOST_KINKS = 4
 MOST_NAMES = 3
@@ -51,7 +51,7 @@ def _gaps(relation: Relation) -> list[tuple[Node, bool]]:
             gap, jumps = minus(*node.args) if len(node.args) == 2 else node.args[0], False
         else:
             continue
-        if not letters_in(gap) and (gap, jumps) not in found:
+        if not gap.free_letters and (gap, jumps) not in found:
             found.append((gap, jumps))
     return found[:MOST_KINKS]
 

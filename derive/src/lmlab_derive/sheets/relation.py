@@ -20,6 +20,7 @@ from lmlab_derive.numbers.sides import (
     Ruling,
     Sides,
     beyond_errors,
+    largest_met,
     meets,
     referee,
     satisfies,
@@ -31,6 +32,7 @@ from lmlab_derive.numbers.size_draws import SizeDrawer, Sizes
 from lmlab_derive.shapes.setting import Setting
 from lmlab_derive.tree import Derivative, Expectation, Node
 
+ROUNDED = 1e-13  # of the largest number on the way: what rounding may leave, also where it loses a small term
 DUST = 1e-12  # sides below this may be what rounding leaves of zeros
 LAST_DIGITS = 10.0 ** (5 - DIGITS)  # relative: what rounding leaves of a mean in long decimals, 1/12 not being exact
 ATTEMPTS = 8  # points at which a strict bound is looked at in so many
@@ -255,7 +257,7 @@ class Relation:
         if not ruling.known and (beyond := self.beyond_errors(point)) is not None:
             return beyond
         if not ruling.known:
-            return trusting and self.amount(sides) > 1e-6 and self._steady(point)
+            return trusting and self.amount(sides) > 1e-6 and not self.rounded(point, sides) and self._steady(point)
         if not ruling.defined:
             return False
         self.tally.refereed += 1
@@ -263,6 +265,11 @@ class Relation:
             return not ruling.equal
         excess = ruling.largest if self.sign in ("<=", "<") else -ruling.smallest
         return not ruling.equal and excess > 0
+
+    def rounded(self, point: Point, sides: Sides) -> bool:
+        """Whether a difference is as small as rounding the largest number on the way to the sides may leave it."""
+        most = largest_met(self.setting, self.left, self.right, point, self.deadline)
+        return float(np.abs(sides.gap).max()) <= ROUNDED * most
 
     def fails_by_little(self, point: Point) -> bool:
         """Whether a bound fails in long decimals, asked at few points."""

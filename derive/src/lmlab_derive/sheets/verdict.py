@@ -31,7 +31,7 @@ FARTHEST = 1e4  # a number in a formula this large is still gone beyond
 DOUBTS = 3  # how many of those may need the referee
 ACQUITTALS = 4  # times that the referee has called sides that are next to nothing the same
 FAINT = 1e-6  # means below this, far out, are what a quadrature leaves of much larger numbers
-EXTREMES_S = 0.5  # of processor time for points that are not ordinary
+EXTREMES_S = 0.25  # of processor time for points that are not ordinary, and again for large sizes
 MOST_UNSURE = 16  # of those, how many the referee looks at
 CLOSE = 1e-12  # a relative difference that rounding rarely leaves, and that doubles do not count
 FINE_DIGITS = 1000  # of the referee's last look, in which softplus(300) is not 300
@@ -125,7 +125,11 @@ class Judge:
                     return finding
             elif relation.averages and sides.scale < FAINT:
                 continue  # so far out in a tail a mean is known no better than what is averaged
-            elif relation.amount(sides) > sides.tolerance and relation.confirmed(point, sides, trusting=False):
+            elif (
+                relation.amount(sides) > sides.tolerance
+                and not relation.rounded(point, sides)
+                and relation.confirmed(point, sides, trusting=False)
+            ):
                 return self._refute(point)
         if divides(relation) and not relation.averages:
             self.tally.divided = any(map(self._half_of_one, self.sizes.with_ones(relation.rng)))
@@ -163,7 +167,8 @@ class Judge:
         relation = self.relation
         if not self.sizes.names:
             return None
-        for point, sides in at_larger_sizes(relation, self.sizes.distinct(relation.rng, 3), patterns=False):
+        small = self.sizes.distinct(relation.rng, 3)
+        for point, sides in at_larger_sizes(relation, small, patterns=False, seconds=EXTREMES_S):
             finding = self._far_off(point, sides, trusting=True)
             if finding is not None:
                 return finding
@@ -181,9 +186,9 @@ class Judge:
             return self._refute(point) if wrong else None
         amount = relation.amount(sides)
         if amount > sides.tolerance:
-            if tally.unsure >= MOST_UNSURE:
+            if tally.unsure >= MOST_UNSURE or relation.rounded(point, sides):
                 return None
-            if relation.confirmed(point, sides, trusting=trusting):
+            if relation.confirmed(point, sides, trusting):
                 return self._refute(point)
             tally.unsure += 1
             return None
@@ -225,7 +230,7 @@ class Judge:
         for style, reach in self._far() if relation.varies and not relation.averages else []:
             yield sizes.distinct(rng, 3), style, True, reach
             if self.tally.refereed > DOUBTS:
-                break  # saturated functions lose their digits out here; the referee is slow
+                break  # the referee is slow
         for drawn in sizes.with_ones(rng):
             for _ in range(2 if relation.varies else 1):
                 yield drawn, "plain", True, 0.0
@@ -260,6 +265,8 @@ class Judge:
         amount = max(0.0, self.relation.amount(sides))
         rounding = sides.scale < DUST and tally.acquitted >= ACQUITTALS
         broken = amount > sides.tolerance and not rounding
+        if broken and style != "plain" and self.relation.rounded(point, sides):
+            return None  # far out, saturated functions lose their digits
         if self.relation.vague(sides) and not broken:
             tally.blur = max(tally.blur, sides.tolerance)
             tally.vague += 1

@@ -30,7 +30,6 @@ from lmlab_derive.tree import (
     Slice,
     Stack,
     constant_value,
-    letters_in,
 )
 
 
@@ -213,7 +212,7 @@ class Builder:
             if isinstance(item, tree.Letter) and value.shape[axis] != ONE:
                 mapping[axis] = self.letters[item.name]
                 continue
-            if letters_in(item):
+            if item.free_letters:
                 raise NoProof
             place = self.setting.shapes.size(item).number
             if place is None or place < 0:

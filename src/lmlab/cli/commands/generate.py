@@ -21,7 +21,7 @@ from lmlab.page.raw_bytes import say_what_bytes_are
 from lmlab_derive.shared.plain import visible
 
 if TYPE_CHECKING:
-    from lmlab.decode import Generated
+    from lmlab.engine import Generated
 
 SECTION: Section = "Use a trained model"
 
@@ -82,7 +82,7 @@ def command(
                 interactive=True,
             )
         from lmlab.cli.interactive import converse
-        from lmlab.decode.conversation import Conversation
+        from lmlab.engine.conversation import Conversation
 
         chosen |= {"max_tokens": tokens, "beam_width": beam}
         opened = lmlab.load(run)

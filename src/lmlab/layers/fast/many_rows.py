@@ -90,10 +90,10 @@ class ManyRows:
 
     def __init__(self, weights: Weights, rows: int, dtype: torch.dtype, selected: bool = False) -> None:
         device, width = weights.norm_D.device, weights.norm_D.shape[0]
-        self.source, self.rows, self.dtype, self.heads = weights, rows, dtype, weights.heads
+        self.source, self.dtype, self.heads = weights, dtype, weights.heads
         self.on_gpu = device.type == "cuda"
         self.made = self.on_gpu and HAS_TRITON
-        places = _places(rows)
+        places = self.capacity = self.capacity_for(rows)
         self.few = self.made and places <= FEW and width <= MOST_INPUTS
         with torch.inference_mode(False), torch.no_grad():  # buffers that may be written to in any mode
             self.blocks = [_converted(block, dtype) for block in weights.blocks]
@@ -115,6 +115,11 @@ class ManyRows:
         self._logits_BV: Tensor | None = None
         self._taken = 0
 
+    @staticmethod
+    def capacity_for(rows: int) -> int:
+        """Return as many rows or a few more: products are fastest in multiples of eight rows."""
+        return 1 << (rows - 1).bit_length() if rows <= 8 else -(-rows // 8) * 8
+
     @torch.no_grad()
     def clear(self) -> None:
         """As if nobody had been here: what is not seen is multiplied by zero, so it must be finite."""
@@ -124,23 +129,24 @@ class ManyRows:
     @torch.no_grad()
     def step(self, token_B: Tensor) -> Tensor:
         """log p of what follows these tokens, B×V, float32. Every row is one position further then."""
-        self.token_B[: self.rows] = token_B
+        rows = len(token_B)
+        self.token_B[:rows] = token_B
         self._taken += 1
         if not self.on_gpu or self._taken <= self.warm_steps:
-            return self._logp(self._logits())
+            return self._logp(self._logits()[:rows])
         if self._graph is None:
             self._graph, self._logits_BV = self._record()
         self._graph.replay()
         assert self._logits_BV is not None
-        return self._logp(self._logits_BV)
+        return self._logp(self._logits_BV[:rows])
 
     def _logp(self, logits_BV: Tensor) -> Tensor:
         """In memory of its own: what was returned stays what it was when the next step is taken."""
         if self.made:
             from lmlab.layers.fast.row_kernels import log_softmax
 
-            return log_softmax(logits_BV[: self.rows])
-        return torch.log_softmax(logits_BV[: self.rows], dim=-1)
+            return log_softmax(logits_BV)
+        return torch.log_softmax(logits_BV, dim=-1)
 
     @torch.no_grad()
     def enter(self, rows_N: Tensor, kv_L2NHTD: Tensor, tokens_NT: Tensor, position_N: Tensor) -> None:
@@ -222,8 +228,3 @@ def _converted(block: BlockWeights, dtype: torch.dtype) -> BlockWeights:
     """Matrices in the precision asked for; norms stay float32."""
     qkv, out, up, down = (w.detach().to(dtype) for w in (block.qkv, block.out, block.up, block.down))
     return BlockWeights(block.norm_attention_D.detach(), qkv, out, block.norm_mlp_D.detach(), up, down)
-
-
-def _places(rows: int) -> int:
-    """As many or a few more: products are fastest in multiples of eight rows."""
-    return 1 << (rows - 1).bit_length() if rows <= 8 else -(-rows // 8) * 8

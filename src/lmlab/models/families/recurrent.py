@@ -7,7 +7,7 @@ L layers, G = gates × H.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from lmlab.config import Mistake, a_share, at_least_one
 from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
-from lmlab.interface import CarriedLanguageModel, ContextPolicy, Loss, State, Windows
+from lmlab.interface import CarriedLanguageModel, ContextPolicy, Loss, State, Windows, spend
 from lmlab.layers.cells import Cell
 from lmlab.layers.gating import Gating, gating
 from lmlab.layers.heads import (
@@ -61,6 +61,14 @@ class RecurrentState(State):
     def select(self, rows_B: Tensor) -> RecurrentState:
         """Copy, repeat or reorder rows."""
         return RecurrentState(tuple(m[rows_B] for m in self.memory))
+
+    @classmethod
+    def concat(cls, states: Sequence[RecurrentState]) -> RecurrentState | None:
+        """Return one state with the rows of all states; None if their memories differ in shape. Spends them."""
+        if len({tuple(m.shape[1:] for m in state.memory) for state in states}) > 1:
+            return None
+        spend(states)
+        return RecurrentState(tuple(torch.cat(parts) for parts in zip(*(s.memory for s in states), strict=True)))
 
 
 class CarriedModel(SoftmaxModel, CarriedLanguageModel):

@@ -13,16 +13,16 @@ import torch
 from torch import Tensor
 
 from lmlab.interface import NeuralLanguageModel, State, Windows
-from lmlab.layers.heads import SIGNS, Head, nats_alone, nats_and_signs, nats_at, signs_of
+from lmlab.layers.heads import FEATURES, Head, confidence_of, nats_alone, nats_and_confidence, nats_at
 
 FACTORS = tuple(np.linspace(0.4, 1.3, 10).round(1).tolist())  # of the logits, to look at
 NEAR_ONE = 0.02  # a factor so near to 1 changes nothing that could be measured
 
 
 class SoftmaxModel(NeuralLanguageModel):
-    """A language model that says how its head reads a text; scores with and without signs follow from it."""
+    """A language model that says how its head reads a text; scores with and without them follow from it."""
 
-    signs: ClassVar[int] = SIGNS
+    confidence_features: ClassVar[int] = FEATURES
     logits_follow: ClassVar[
         tuple[str, ...]
     ] = ()  # weights that double the logits, and nothing else, if they are doubled
@@ -35,14 +35,14 @@ class SoftmaxModel(NeuralLanguageModel):
         """Nats of each token given what the model may see before it, B×T."""
         return self.said_by(nats_alone, 1, tokens_BT)[..., 0]
 
-    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
+    def score_with_confidence(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
         """And how sure the softmax was before it."""
-        found_BTF = self.said_by(nats_and_signs, 1 + SIGNS, tokens_BT)
+        found_BTF = self.said_by(nats_and_confidence, 1 + FEATURES, tokens_BT)
         return found_BTF[..., 0], found_BTF[..., 1:]
 
-    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
+    def confidence_after(self, logp_BV: Tensor, state: State) -> Tensor:
         """How sure the softmax is."""
-        return signs_of(logp_BV)
+        return confidence_of(logp_BV)
 
     @torch.no_grad()
     def calibrate(self, held_out: Iterable[Windows]) -> float | None:

@@ -11,6 +11,7 @@ import torch
 from lmlab.models.families.labelling import Bags
 from lmlab.text.labelled import Examples
 from lmlab.text.plain_words import words_of as words_of
+from lmlab.text.plain_words import words_of_each
 from lmlab.text.tokenizers import Tokenizer
 
 
@@ -28,7 +29,7 @@ class Encoded:
     ) -> Encoded:
         """Every text as its words (see `words_of`), or as it is."""
         if by_words:
-            together, lengths_B = tokenizer.encode_each([words_of(text) for text in texts])
+            together, lengths_B = tokenizer.encode_each(words_of_each(texts))
             joined = together.ids
         else:
             ids = [tokenizer.encode(text).ids for text in texts]
@@ -44,17 +45,19 @@ class Encoded:
         """The ids of one text."""
         return self.ids_N[self.starts_B[i] : self.starts_B[i + 1]]
 
-    def bags(self, which: np.ndarray) -> Bags:
-        """Some of the texts as a batch."""
-        chosen = [self.words(i) for i in which.tolist()]
-        starts_B = np.concatenate([[0], np.cumsum([len(ids) for ids in chosen[:-1]], dtype=np.int64)])
-        ids_N = np.concatenate(chosen).astype(np.int64)
-        return Bags(torch.from_numpy(ids_N), torch.from_numpy(starts_B), torch.from_numpy(self.labels_B[which]))
+    def bags(self, rows: slice = slice(None)) -> Bags:
+        """Return these texts, which lie side by side, as a batch."""
+        starts_B = np.append(self.starts_B[:-1][rows], self.starts_B[1:][rows][-1:])
+        begin, end = (int(starts_B[0]), int(starts_B[-1])) if len(starts_B) else (0, 0)
+        ids_N = self.ids_N[begin:end].astype(np.int64)
+        return Bags(
+            torch.from_numpy(ids_N), torch.from_numpy(starts_B[:-1] - begin), torch.from_numpy(self.labels_B[rows])
+        )
 
     def batches(self, size: int) -> Iterator[Bags]:
         """All texts, in order, so many at a time."""
         for first in range(0, len(self), size):
-            yield self.bags(np.arange(first, min(first + size, len(self))))
+            yield self.bags(slice(first, first + size))
 
 
 def encoded(tokenizer: Tokenizer, examples: Examples, by_words: bool = True) -> Encoded:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import torch
 
 from lmlab.config import Budget, Mistake, TextFacts, make, settings_of
 from lmlab.hardware.choice import Hardware
@@ -25,12 +26,11 @@ from lmlab.learn.request import TrainingRequest
 from lmlab.learn.run import Run
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import PartName, Task
-from lmlab.models.families.labelling import Bags, TextClassifier
+from lmlab.models.families.labelling import Bags, Examples, TextClassifier
 from lmlab.tasks.classification.data import Encoded, encoded, words_of
 from lmlab.text.labelled import Labelled, read_labelled
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
-EPOCHS = 5  # at most, where the budget is seconds; in more a classifier learns its examples by heart
 LEAST_STEPS = 300  # of a small table, whose epochs are over before anything is learned; validation ends it
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 FEW_STEPS = 1000  # below which the usual learning rate may get nowhere in that time
@@ -51,20 +51,32 @@ class Labelling(Task):
     labels: int
     rows: int
     at_once: int = 512  # texts, where nothing is learned
+    epochs: int = TextClassifier.epochs
+    prepare: Callable[[Bags], Examples] = lambda texts: texts  # see `TextClassifier.prepared`
 
-    def batch(self, seed: int, step: int) -> Bags:
+    @cached_property
+    def examples(self) -> Examples:
+        """The training texts, as the model reads them."""
+        return self.prepare(self.train.bags())
+
+    def batch(self, seed: int, step: int) -> Examples:
         """The next examples of this epoch's order, which is drawn from (seed, epoch)."""
         epoch, place = divmod(step, self.steps_per_epoch)
-        return self.train.bags(_order(len(self.train), seed, epoch)[place * self.rows : (place + 1) * self.rows])
+        order = _order(len(self.train), seed, epoch)[place * self.rows : (place + 1) * self.rows]
+        return self.examples.take(torch.from_numpy(order))
 
     @property
     def steps_per_epoch(self) -> int:
         """Steps in which every example is seen once."""
         return max(1, math.ceil(len(self.train) / self.rows))
 
-    def validation(self) -> Iterable[Bags]:
+    def validation(self) -> Iterable[Examples]:
         """All of the validation part."""
-        return [] if self.valid is None or not len(self.valid) else list(self.valid.batches(self.at_once))
+        return self._validation
+
+    @cached_property
+    def _validation(self) -> list[Examples]:
+        return [] if self.valid is None else [self.prepare(texts) for texts in self.valid.batches(self.at_once)]
 
     def measured(self, nats: float, part: PartName) -> Mapping[str, float]:
         """Bits that the right label costs."""
@@ -82,7 +94,7 @@ class Labelling(Task):
     @property
     def enough_steps(self) -> int:
         """Of a few epochs, or, where these are over in a moment, as many as it takes to get anywhere."""
-        return max(EPOCHS * self.steps_per_epoch, LEAST_STEPS)
+        return max(self.epochs * self.steps_per_epoch, LEAST_STEPS)
 
     @property
     def worst_nats(self) -> float:
@@ -116,11 +128,11 @@ def prepare(request: TrainingRequest) -> PreparedLearner:
             f"{request.model}: a text leaves no ids to begin and end with; set symbols=true", code="symbols-needed"
         )
     loop = replace(loop, budget=loop.budget.over(len(table.parts["train"])))
-    task = _task(cls, table, tokenizer, loop)
+    task = _task(cls, config, table, tokenizer, loop)
     weights = initial_weights(request)
 
     def fresh() -> TextClassifier:
-        return _model(cls, config, tokenizer, request.seed, None if weights is None else weights.run)
+        return _model(cls, config, tokenizer, task, request.seed, None if weights is None else weights.run)
 
     if request.resumed is None:
         loop, hardware = _long_enough(request, fresh, task, loop, hardware)
@@ -228,10 +240,11 @@ def _tokenizer(cls: type[TextClassifier], asked: str | None, table: Labelled) ->
 
 
 def _model(
-    cls: type[TextClassifier], config: Any, tokenizer: Tokenizer, seed: int, begin: Run | None
+    cls: type[TextClassifier], config: Any, tokenizer: Tokenizer, task: Labelling, seed: int, begin: Run | None
 ) -> TextClassifier:
     """A classifier before training, with the encoder of the run that it begins with, if there is one."""
     model: TextClassifier = fresh_model(cls, config, tokenizer, seed)
+    model.take_examples(task.examples)
     if begin is not None:
         try:
             model.begin_with(begin.saved.tensors())
@@ -244,7 +257,16 @@ def _model(
     return model
 
 
-def _task(cls: type[TextClassifier], table: Labelled, tokenizer: Tokenizer, config: TrainConfig) -> Labelling:
+def _task(
+    cls: type[TextClassifier], settings: Any, table: Labelled, tokenizer: Tokenizer, config: TrainConfig
+) -> Labelling:
     train, valid = (encoded(tokenizer, table.parts[name], cls.by_words) for name in ("train", "valid"))
-    rows = config.rows or cls.rows
-    return Labelling(train=train, valid=valid, labels=len(table.classes), rows=rows, at_once=cls.at_once)
+    return Labelling(
+        train=train,
+        valid=valid,
+        labels=len(table.classes),
+        rows=config.rows or cls.rows,
+        at_once=cls.at_once,
+        epochs=cls.epochs,
+        prepare=partial(cls.prepared, settings),
+    )

@@ -1,15 +1,19 @@
 """Why a text was misclassified: what each word contributes, found by leaving it out, and which words tipped the decision.
 
 Everything that is said is what the model does: a contribution is the difference that removing every occurrence of the word
-really makes, and the words that tipped it are removed one after the other until the model says something else. Nothing is said
-of order; where a text holds negations it is said of a model that averages that it reads them as words like others.
+really makes, and the words that tipped it are removed one after the other until the model says something else. A word that is
+removed takes its pairs with it, and its neighbours become a pair. The contribution of a pair is what the model adds because the two
+words stand together. Nothing is said of order where the model has no pairs; there it is said of negations that they are words like
+others.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+import torch
 
 from lmlab.models.families.labelling import TextClassifier
 from lmlab.records import JsonRecord
@@ -32,6 +36,14 @@ class Contribution:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PairContribution:
+    """What a pair of neighbouring words adds to the log-odds (nats) of the label against the other, beyond its two words."""
+
+    words: str  # with a space between them; of two pairs that the model takes for one, both
+    nats: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Explanation(JsonRecord):
     """One text and why it was taken for what it is not."""
 
@@ -48,6 +60,9 @@ class Explanation(JsonRecord):
     near_neutral: bool
     words: int
     unknown_words: int
+    pairs: tuple[PairContribution, ...] | None = (
+        None  # those that add most, largest first; None: the model has no pairs
+    )
 
     @property
     def sentences(self) -> list[str]:
@@ -58,7 +73,12 @@ class Explanation(JsonRecord):
             found.append(f"Without {words} it would say {self.then}.")
         else:
             found.append("No few words decide it: removing the strongest ones changes nothing.")
-        if self.negations:
+        if self.negations and self.pairs is not None:
+            words = ", ".join(f"“{word}”" for word in self.negations)
+            found.append(
+                f"It holds {words}: the model reads a negation with the words right before and after it alone."
+            )
+        elif self.negations:
             words = ", ".join(f"“{word}”" for word in self.negations)
             found.append(
                 f"It holds {words}: an average weighs them like any other word and cannot see what they negate."
@@ -90,7 +110,9 @@ def explain(
     tipped, then = _tipping(model, ids, kinds[strongest], predicted)
     words = [tokenizer.piece(int(kind)).strip() for kind in kinds]
     contributions = [Contribution(word=words[i], times=int(times[i]), nats=nats[i]) for i in strongest]
-    unseen = set() if model.ordered else {word for word in words if word in NEGATIONS or word.endswith("n't")}
+    pairs = _pairs(model, tokenizer, ids, predicted, other)
+    sees_all = model.ordered and pairs is None
+    unseen = set() if sees_all else {word for word in words if word in NEGATIONS or word.endswith("n't")}
     negations = tuple(sorted(unseen))
     return Explanation(
         example=example,
@@ -105,8 +127,26 @@ def explain(
         negations=negations,
         near_neutral=bool(p_K[order[0]] - p_K[order[1]] < NEAR_NEUTRAL),
         words=len(ids),
+        pairs=pairs,
         unknown_words=int((ids == tokenizer.unknown_id).sum()) if tokenizer.unknown_id is not None else 0,
     )
+
+
+def _pairs(
+    model: TextClassifier, tokenizer: Tokenizer, ids: np.ndarray, predicted: int, other: int
+) -> tuple[PairContribution, ...] | None:
+    """What the distinct pairs of a text add: those that speak most for the predicted label, and most against it."""
+    found = model.pair_scores(torch.from_numpy(ids.astype(np.int64)))
+    if found is None:
+        return None
+    numbers_M, scores_MK = (tensor.cpu() for tensor in found)
+    nats = dict(zip(numbers_M.tolist(), (scores_MK[:, predicted] - scores_MK[:, other]).tolist(), strict=True))
+    words: dict[int, dict[str, None]] = {number: {} for number in nats}  # each once, in the order of the text
+    for number, pair in zip(numbers_M.tolist(), pairwise(ids.tolist()), strict=True):
+        words[number][" ".join(tokenizer.piece(id).strip() for id in pair)] = None
+    in_order = sorted(nats, key=lambda number: -nats[number])
+    shown = in_order if len(in_order) <= 2 * SHOWN else in_order[:SHOWN] + in_order[-SHOWN:]
+    return tuple(PairContribution(words=" or ".join(words[number]), nats=nats[number]) for number in shown)
 
 
 def _tipping(model: TextClassifier, ids: np.ndarray, strongest: np.ndarray, predicted: int) -> tuple[int, int | None]:

@@ -60,16 +60,20 @@ def print_mistakes(found: Sequence[Explanation], part: str, html: Path | None) -
             style="bold",
         )
         say(console, f"  {excerpt}")
-        ends = (
-            [c for c in one.contributions if c.nats > 0][:WORDS],
-            [c for c in one.contributions[::-1] if c.nats < 0][:WORDS],
-        )
-        for title, words in zip(("for it", "against"), ends, strict=True):
-            say(console, f"  {title}: " + ", ".join(f"{c.word} {c.nats:+.2f}" for c in words))
+        _print_ends([(c.word, c.nats) for c in one.contributions], "")
+        if one.pairs:
+            _print_ends([(f"“{pair.words}”", pair.nats) for pair in one.pairs], ", pairs")
         for sentence in one.sentences:
             say(console, f"  {sentence}")
     if html is not None:
         say(console, f"As a page: {html}")
+
+
+def _print_ends(contributions: Sequence[tuple[str, float]], what: str) -> None:
+    """The largest contributions for the label, then those against it."""
+    ends = [c for c in contributions if c[1] > 0][:WORDS], [c for c in contributions[::-1] if c[1] < 0][:WORDS]
+    for title, largest in zip(("for it", "against"), ends, strict=True):
+        say(result_console(), f"  {title}{what}: " + ", ".join(f"{words} {nats:+.2f}" for words, nats in largest))
 
 
 def _figures(scores: Scores) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from lmlab.config import Mistake, an
-from lmlab.decode import Generated, search_each
+from lmlab.engine import Generated, search_each
 from lmlab.hardware.choice import choose_device
 from lmlab.models.translator import Source, Translator
 from lmlab.tasks.translation.data import Sentences

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmlab.config import Mistake, Note, an, nearest, texts_of
-from lmlab.decode import as_verbs_call_them
+from lmlab.engine import as_verbs_call_them
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.models.translator import Translator

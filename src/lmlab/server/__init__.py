@@ -1,0 +1,1 @@
+"""An HTTP server in the protocol of OpenAI's completions, for every kind of language model."""
