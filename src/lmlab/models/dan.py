@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from lmlab.text.pieces import Vocabulary
 
 SMALL = 0.02  # of the first word vectors: what a word means is learned, not drawn
-WORD_EVIDENCE, PAIR_EVIDENCE = 0.02, 0.1  # times the evidence of naive Bayes: what vectors and the weights of pairs begin with
+WORD_EVIDENCE, PAIR_EVIDENCE = (
+    0.02,
+    0.1,
+)  # times the evidence of naive Bayes: what vectors and the weights of pairs begin with
 LEAST_BUCKETS, MOST_BUCKETS = 1 << 12, 1 << 20
 TOKENS_OF_A_BUCKET = 4  # of the training texts, about: a third of the pairs in a text are met for the first time
 
@@ -55,7 +58,9 @@ class DANConfig:
     vectors: str | None = None  # a file of word vectors in the GloVe text format, to begin with
     pairs: bool = False  # whether pairs of neighbouring words speak for labels too
     buckets: int | None = None  # how many pairs are told apart
-    counts: Counts | None = None  # how a word counts that a text has several times; None once resolved: plain (an older run)
+    counts: Counts | None = (
+        None  # how a word counts that a text has several times; None once resolved: plain (an older run)
+    )
 
     def __post_init__(self) -> None:
         at_least_one("dan", labels=self.labels, width=self.width, hidden=self.hidden, layers=self.layers)

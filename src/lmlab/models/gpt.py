@@ -251,7 +251,9 @@ class GPT(SoftmaxModel):
     def _is_one_more(self, tokens_BT: Tensor, state: GPTState) -> bool:
         """One more token of one text on a CPU, for which the window has room."""
         on_cpu = self.embedding.device.type == "cpu" and self.embedding.dtype == torch.float32
-        one = fast.enabled and self.has_kernels and on_cpu and tokens_BT.numel() == 1 and not self._by_rows(state.decoder)
+        one = (
+            fast.enabled and self.has_kernels and on_cpu and tokens_BT.numel() == 1 and not self._by_rows(state.decoder)
+        )
         return one and 0 < state.filled < self.context
 
     def _in_window(self, state: GPTState) -> GPTState:

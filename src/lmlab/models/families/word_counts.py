@@ -75,9 +75,7 @@ class WordCounts:
         at_N, starts_B = places(self.starts_B, which_B)
         pair_at_M, pair_starts_B = places(self.pair_starts_B, which_B)
         words_N, weights_N = self.words_N[at_N], self.weights_N[at_N]
-        return WordCounts(
-            words_N, weights_N, starts_B, self.pairs_M[pair_at_M], pair_starts_B, self.labels_B[which_B]
-        )
+        return WordCounts(words_N, weights_N, starts_B, self.pairs_M[pair_at_M], pair_starts_B, self.labels_B[which_B])
 
     def to(self, device: torch.device) -> WordCounts:
         """Return the same batch on another device."""
