@@ -104,8 +104,9 @@ def notebook_panel(run: Run) -> str:
 
 def _training_is_above(run: Run) -> bool:
     """Whether the last training loss lies above the validation loss beside it."""
-    key = run.unit.replace(" ", "_")
-    last = run.metrics[-1] if run.metrics else {}
+    if not run.metrics:  # a count model
+        return False
+    key, last = run.unit.replace(" ", "_"), run.metrics[-1]
     train, valid = last.get(f"train_{key}"), last.get(f"valid_{key}")
     return train is not None and valid is not None and bool(train > valid)
 
