@@ -17,7 +17,7 @@ import torch
 import transformers
 
 from lmlab.config import Budget, TextFacts
-from lmlab.engine.generate import generate_many
+from lmlab.engine import Engine, Options, continued
 from lmlab.hardware.choice import choose
 from lmlab.hardware.memory import keep_memory
 from lmlab.models.gpt import GPT, GPTConfig
@@ -97,8 +97,8 @@ class WideTokenizer:
     def piece(self, id: int) -> str:
         return self._tokenizer.piece(id % self._tokenizer.vocab_size)
 
-    def token_bytes(self, ids: list[int]) -> Any:
-        return self._tokenizer.token_bytes([id % self._tokenizer.vocab_size for id in ids])
+    def bytes_of(self, id: int, *, first: bool = False) -> bytes:
+        return self._tokenizer.bytes_of(id % self._tokenizer.vocab_size, first=first)
 
 
 def prompts_of(tokenizer: Tokenizer, task: Task) -> tuple[list[str], torch.Tensor]:
@@ -117,14 +117,11 @@ def prompts_of(tokenizer: Tokenizer, task: Task) -> tuple[list[str], torch.Tenso
     raise AssertionError(f"the text has fewer than {task.rows} such prompts")
 
 
-def our_work(model: GPT, tokenizer: Any, texts: list[str], task: Task, dtype: torch.dtype) -> Work:
-    method = {"method": "beam", "beam_width": task.beams} if task.beams > 1 else {"method": "greedy"}
-
-    def write() -> object:
-        model.writing_dtype = dtype
-        return generate_many(model, tokenizer, texts, max_tokens=task.new, **method)
-
-    return write
+def our_work(model: GPT, tokenizer: Any, texts: list[str], task: Task, precision: str = "float32") -> Work:
+    method: dict[str, Any] = {"method": "beam", "beam_width": task.beams} if task.beams > 1 else {"method": "greedy"}
+    options = Options(max_tokens=task.new, **method)
+    engine = Engine(model, tokenizer, precision=precision)
+    return lambda: continued(engine, texts, options)
 
 
 def their_work(model: transformers.GPT2LMHeadModel, ids_BT: torch.Tensor, task: Task) -> Work:
@@ -146,7 +143,7 @@ def on_cpu(record: Recorder, quick: bool) -> None:
         for task in TASKS[:2] if quick else TASKS:
             texts, ids_BT = prompts_of(tokenizer, task)
             works = {
-                "ours": our_work(ours, tokenizer, texts, task, torch.float32),
+                "ours": our_work(ours, tokenizer, texts, task),
                 "theirs": their_work(theirs, ids_BT, task),
             }
             times = in_turns(works, rounds=2 if quick else 11, limit_s=LIMIT_S)
@@ -170,8 +167,8 @@ def on_gpu(record: Recorder, quick: bool) -> None:
     for task in GPU_TASKS:
         texts, ids_BT = prompts_of(tokenizer, task)
         works = {
-            "bf16": our_work(ours, wide, texts, task, torch.bfloat16),
-            "float32": our_work(ours, wide, texts, task, torch.float32),
+            "bf16": our_work(ours, wide, texts, task, "bf16"),
+            "float32": our_work(ours, wide, texts, task),
             "theirs": their_work(theirs, ids_BT.cuda(), task),
         }
         times = in_turns(works, rounds=1 if quick else 5, limit_s=60, device="cuda")

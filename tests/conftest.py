@@ -17,7 +17,7 @@ from lmlab.cli.app import main
 from lmlab.disk.locks import in_turn
 from lmlab.hardware.c_kernels import SWITCH, made
 from lmlab.hardware.openmp import set_threads
-from lmlab.layers.fast import attention_in_c, few_rows_in_c, one_row_in_c, passes, recurrence_in_c
+from lmlab.layers.fast import attention_in_c, one_row_in_c, recurrence_in_c
 from lmlab.learn import curve_figures
 from lmlab.models import _ngram_in_c
 from lmlab.text import words_in_c
@@ -29,7 +29,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 NUMBERS = itertools.count()
 CACHE_IS_GIVEN = "LMLAB_CACHE" in os.environ
-IN_C = (attention_in_c, few_rows_in_c, one_row_in_c, passes, recurrence_in_c, words_in_c, _ngram_in_c)
+IN_C = (attention_in_c, one_row_in_c, recurrence_in_c, words_in_c, _ngram_in_c)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -156,8 +156,9 @@ SENTENCES = {  # by command: the code of the mistake, and what is printed
         "full is not a run: it has no run.json",
     ),
     "eval foreign": (
-        "folder-of-huggingface",
-        "foreign is a Hugging Face folder (gpt2), not a run of lmlab; for its parameters type: lmlab count foreign/config.json",
+        "folder-without-weights",
+        "foreign is a Hugging Face folder without model.safetensors; for the parameters of its config.json type: lmlab count"
+        " foreign/config.json",
     ),
     "eval run --part tests": (
         "part-unknown",

@@ -11,6 +11,8 @@ from lmlab.costs.asked_count import count as count
 from lmlab.costs.asked_plan import plan as plan
 from lmlab.costs.calibrate import plan_steps as plan_steps
 from lmlab.coursework.verbs import prove as prove
+from lmlab.exchange.compare_logs import compare_logs as compare_logs
+from lmlab.exchange.imported import import_run as import_run
 from lmlab.exchange.verbs import export as export
 from lmlab.inside.theory.verbs import explain_dot_products as explain_dot_products
 from lmlab.inside.theory.verbs import explain_gradients as explain_gradients

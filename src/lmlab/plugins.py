@@ -18,5 +18,9 @@ TASKS = (  # in the order of the models in lists
     "lmlab.tasks.word_pairs",
 )
 
+FORMATS = ("lmlab.exchange.huggingface_format",)  # of folders that other programs write
+
 for package in TASKS:
     register(*import_module(package).KINDS)
+for module in FORMATS:
+    import_module(module)

@@ -38,7 +38,9 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
     """--set is settings and --learn is learning in Python; what only concerns printing is not there."""
     several = {"vectors", "machine"}  # functions for one verb
     functions = {
-        "evaluate" if name == "eval" else name: importlib.import_module(f"lmlab.cli.commands.{name}").command
+        {"eval": "evaluate", "import": "import_run"}.get(name, name): importlib.import_module(
+            f"lmlab.cli.commands.{name}"
+        ).command
         for name in set(commands.names()) - several
     }
     # --resume and --from are functions of their own, resume and fine_tune; --config is recipe, which gives the arguments
@@ -64,7 +66,12 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         here = set(inspect.signature(getattr(lmlab, verb)).parameters)
         if verb == "check":  # --grade is a function of its own; --watch is for people at a terminal
             here |= {*inspect.signature(lmlab.grade).parameters, "watch"}
-        besides = {"plan": lmlab.plan_steps, "generate": lmlab.generate_many, "classify": lmlab.mistakes}
+        besides = {
+            "plan": lmlab.plan_steps,
+            "generate": lmlab.generate_many,
+            "classify": lmlab.mistakes,
+            "compare": lmlab.compare_logs,
+        }
         here |= set(inspect.signature(besides[verb]).parameters) if verb in besides else set()
         here |= {"errors"} if verb == "classify" else set()  # how many mistakes: their number
         assert set(inspect.signature(command).parameters) - only_there <= here, verb

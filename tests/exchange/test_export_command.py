@@ -11,6 +11,7 @@ import torch
 
 import lmlab as lab
 from command_line import Lmlab, done, refused
+from some_documents import list_of_names
 
 
 def test_kenlm_reads_what_is_exported_and_scores_a_line_as_the_run_does(
@@ -68,3 +69,13 @@ def test_a_longer_model_than_kenlm_reads_says_so_and_a_shorter_one_is_fitted(lml
     assert lmlab("export", "three", "-o", "three.arpa")[0] == 0
     assert Path("short.arpa").read_text() == Path("three.arpa").read_text()
     refused(lmlab("export", "run", "-o", "no.arpa", "--order", "0"), "ngram-order-out-of-range")
+
+
+def test_kenlm_gives_a_document_the_probability_that_the_run_does(lmlab: Lmlab, tmp_path: Path) -> None:
+    kenlm = pytest.importorskip("kenlm")
+    done(lmlab("train", "ngram", list_of_names(tmp_path), "--documents", "lines", "--out", "run", "--set", "order=4"))
+    done(lmlab("export", "run", "-o", "model.arpa"))
+    reader = kenlm.Model("model.arpa")
+    for name in ("bara", "ba", "zq", ""):
+        bits = lab.score("run", name).bits
+        assert reader.score(" ".join(name), bos=True, eos=True) == pytest.approx(-bits * 0.30103, abs=1e-4)

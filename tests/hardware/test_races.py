@@ -24,11 +24,11 @@ from lmlab.hardware.kept_figures import PRECISIONS
 from lmlab.hardware.races import Race, Raced
 from lmlab.hardware.rates import crawls
 from lmlab.hardware.report import about_machine
-from lmlab.layers import attention, blocks
+from lmlab.layers import attention
 from lmlab.layers.cells import CellWeights, GRUCell
-from lmlab.layers.fast import attention_in_c, one_row_in_c, passes, recurrence, recurrence_in_c
+from lmlab.layers.fast import attention_in_c, one_row_in_c, recurrence, recurrence_in_c
 from lmlab.layers.fast.one_row import BlockWeights, Weights
-from lmlab.layers.raced import ALL_TAKEN, RACES, SINCE, missing
+from lmlab.layers.raced import ALL_TAKEN, RACES, missing
 from thinning import thinned
 
 TROUBLE = why_not(PROBE, shared=True)
@@ -337,17 +337,6 @@ def attend(dtype: torch.dtype) -> None:
     attention.causal_self_attention(torch.randn(2, 8, 3, 2, 16).to(dtype).requires_grad_(), None)
 
 
-def learn_squares(dtype: torch.dtype) -> None:
-    blocks.squared_relu_network(
-        torch.randn(4, 16).to(dtype), torch.randn(32, 16).to(dtype), torch.randn(16, 32).to(dtype)
-    )
-
-
-def go_along_the_stream(dtype: torch.dtype) -> None:
-    blocks.normed(torch.randn(4, 16), torch.ones(16), dtype)
-    blocks._add(torch.randn(4, 16), torch.randn(4, 16).to(dtype), 0.0)
-
-
 def recur(dtype: torch.dtype) -> None:
     weights = CellWeights(torch.randn(48, 4).to(dtype), torch.randn(48, 16).to(dtype), None)
     GRUCell().run(torch.randn(2, 20, 4).to(dtype).requires_grad_(), (torch.zeros(2, 16, dtype=dtype),), weights)
@@ -365,8 +354,6 @@ def read_a_token(dtype: torch.dtype) -> None:
     ("raced", "where", "work"),
     [
         (attention.RACE, attention_in_c, attend),
-        (passes.SQUARES, passes, learn_squares),
-        (passes.STREAM, passes, go_along_the_stream),
         (recurrence.RACE, recurrence_in_c, recur),
         (one_row_in_c.RACE, one_row_in_c, read_a_token),
     ],
@@ -390,8 +377,9 @@ def test_what_lost_is_left_out_and_what_won_is_taken(
 def test_what_a_run_took_and_is_not_here_any_more_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing(ALL_TAKEN) == []
     monkeypatch.setenv(SWITCH, "off")
-    assert missing(ALL_TAKEN) == [race.what for race in RACES if race not in SINCE]
+    assert missing(ALL_TAKEN) == [race.what for race in RACES]
     assert missing({attention.RACE.name(FLOAT): True, recurrence.RACE.name(FLOAT): False}) == [attention.RACE.what]
+    assert missing({"of another version, float32": True, "of a third, bf16": False}) == ["of another version"]
 
 
 @pytest.mark.parametrize(

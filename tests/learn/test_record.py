@@ -147,9 +147,9 @@ def test_a_kill_between_both_records_leaves_a_run_that_the_new_one_speaks_for(
     assert not (stopped / "config.json").exists()
 
 
-def test_a_hugging_face_folder_is_named_as_what_it_is(tmp_path: Path) -> None:
+def test_a_hugging_face_folder_without_weights_is_named_as_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}')
-    with mistake("folder-of-huggingface", "a Hugging Face folder (gpt2)"):
+    with mistake("folder-without-weights", "without model.safetensors"):
         lmlab.load(tmp_path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -55,7 +56,7 @@ def test_a_row_that_reads_the_cache_of_its_neighbour_is_caught(check: Check, mon
     def careless(self: GPTRows, rows_N: torch.Tensor, state: GPTMemory, chosen_N: torch.Tensor | None = None) -> None:
         right(self, rows_N, state, chosen_N)
         if int(rows_N[0]):
-            self.cache.cache_L2BHCD[:, :, rows_N] = self.cache.cache_L2BHCD[:, :, :1]
+            self.cache.cache_L2BKCE[:, :, rows_N] = self.cache.cache_L2BKCE[:, :, :1]
 
     monkeypatch.setattr(GPTRows, "put", careless)
     caught(check, model)
@@ -66,7 +67,7 @@ def test_a_row_that_reads_the_cache_of_its_neighbour_is_caught(check: Check, mon
 def test_rows_that_are_joined_in_another_order_are_caught(
     name: str, check: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind: type[State] = {"ngram": NGramState, "lstm": RecurrentState}[name]
+    kind: Any = {"ngram": NGramState, "lstm": RecurrentState}[name]
     right = kind.concat
     monkeypatch.setattr(kind, "concat", lambda states: right(list(states)[::-1]))
     caught(check, sound(name))

@@ -43,8 +43,9 @@ def test_the_openai_client_can_leave_a_stream(official: Any, client: Any) -> Non
 
 
 def test_the_openai_client_raises_the_error_of_the_server(official: Any) -> None:
-    with pytest.raises(openai.BadRequestError, match="temperature is a number from 0 to 100"):
+    with pytest.raises(openai.BadRequestError) as refused:
         official.completions.create(model="gpt", prompt="a", temperature=-1)
+    assert refused.value.param == "temperature"
 
 
 TASKS = {

@@ -32,6 +32,7 @@ _GREEK = {
     "phi", "chi", "psi", "omega",
 }  # fmt: skip
 _SPELLED = {"eps": "varepsilon", "lam": "lambda", "lambda_": "lambda"}  # what LaTeX has other names for
+_SHORTHAND = re.compile(r"(-?)\s*(KL|H)\s*\(\s*([^\W\d]\w*(?:\s*,\s*[^\W\d]\w*)?)\s*\)")
 _RELATIONS = {"==": "=", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "<": "<", ">": ">"}
 
 
@@ -42,8 +43,21 @@ def relation_latex(relation: str) -> str:
 
 def claim_latex(claim: Claim) -> str:
     """All sides of a claim in one row."""
-    parts = [part for step in claim.steps for part in (relation_latex(step.relation), to_latex(step.value))]
+    parts = [
+        part for step in claim.steps for part in (relation_latex(step.relation), side_latex(step.value, step.text))
+    ]
     return " ".join(filter(None, parts))
+
+
+def side_latex(value: Node, written: str) -> str:
+    """A side of a claim; one that was written as KL(p, q) or H(p), which are read as their sums, as it was written."""
+    found = _SHORTHAND.fullmatch(written.strip())
+    if found is None:
+        return to_latex(value)
+    sign, function, names = found.groups()
+    return (
+        rf"{sign}\mathrm{{{function}}}\left({', '.join(_latex_name(name.strip()) for name in names.split(','))}\right)"
+    )
 
 
 def _split_name(name: str) -> tuple[str, str, bool]:
@@ -65,7 +79,7 @@ def to_latex(node: Node) -> str:
                 number_text(value) if value.denominator == 1 else rf"\tfrac{{{value.numerator}}}{{{value.denominator}}}"
             )
         case Constant():
-            return r"\pi"
+            return {"pi": r"\pi", "inf": r"\infty"}[node.name]
         case Name():
             return _latex_name(node.name)
         case Negate():
@@ -79,7 +93,8 @@ def to_latex(node: Node) -> str:
             left = to_latex(node.left)
             if level(node.left) < level(node) or (isinstance(node.left, Binary) and mixes(node.op, node.left)):
                 left = rf"\left({left}\right)"
-            return left + sign + _latex_in(node.right, level(node) + 1)
+            right = _latex_in(node.right, level(node) + 1)
+            return left + sign + (rf"\left({right}\right)" if right.startswith("-") else right)
         case Compare():
             return rf"\mathbb{{1}}\{{{to_latex(node.left)} {_RELATIONS[node.op]} {to_latex(node.right)}\}}"
         case Transpose():
@@ -157,6 +172,8 @@ def _latex_in(node: Node, needed: int) -> str:
 def _base(node: Node) -> str:
     """What an exponent stands on; one that has an exponent already is held together."""
     text = _latex_in(node, 100)
+    if isinstance(node, Binary) and node.op == "/":
+        text = rf"\left({text}\right)"
     return f"{{{text}}}" if "^" in text and not text.startswith(r"\left") else text
 
 

@@ -45,7 +45,7 @@ class Number(Node):
 
 @dataclass(frozen=True)
 class Constant(Node):
-    """A named number that is no fraction: pi."""
+    """A named number that is no fraction: pi, and inf, which has its place in masks of a softmax."""
 
     name: str
 
@@ -167,10 +167,15 @@ class Letter(Node):
 
 @dataclass(frozen=True)
 class Witness:
-    """Where a letter stands alone as a position: its range is that axis of that array."""
+    """Where a letter stands alone as a position: its range is that axis of that array.
+
+    `less`, `beyond`: of a position i + k + c, the range of k and the number c, by which the range of i is shorter.
+    """
 
     operand: Node
     axis: int
+    less: Witness | None = None
+    beyond: int = 0
 
 
 @dataclass(frozen=True)

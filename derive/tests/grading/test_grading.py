@@ -491,3 +491,28 @@ def test_a_derivative_by_a_name_of_the_sheet_is_looked_at() -> None:
 def test_a_binomial_can_be_typeset() -> None:
     (claim,) = check("claim sum(i=1..n, i) = binom(n+1, 2)").claims
     assert "<math" in to_mathml(claim.latex)
+
+
+def test_the_rows_of_an_align_are_answers_of_their_own() -> None:
+    rows = [
+        r"\begin{align}",
+        r"\frac{\partial J}{\partial W} &= x^\top (p - y) \\",
+        r"\frac{\partial J}{\partial x} &= (p - y) W^\top \\",
+        r"sum(p) &= 1",
+        r"\end{align}",
+    ]
+    assert marks(KEY, "\n".join(rows)) == ["right"] * 3
+
+
+def test_a_row_that_starts_with_a_sign_may_go_on_with_the_one_above_and_is_looked_at() -> None:
+    assert marks(BOUND, "sum(x)/n <= max(x)\n- mean(x) >= -max(x)") == ["please look"]
+
+
+def test_a_bound_with_its_sides_rearranged_is_looked_at() -> None:
+    key = "given p, q: n simplex\nclaim KL(p, q) >= 0"
+    assert marks(key, "claim H(p, q) >= H(p)") == ["please look"]
+    assert marks(key, "claim H(p, q) >= H(q)") == ["missing"]
+
+
+def test_a_let_of_the_key_may_be_written_out() -> None:
+    assert marks(KEY, "claim dJ/dW == outer(x, softmax(x @ W) - y)")[0] == "right"

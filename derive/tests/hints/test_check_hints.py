@@ -207,3 +207,26 @@ def test_the_transpose_of_a_vector_is_not_offered() -> None:
         assert answer.hint
         assert "h.T" not in answer.hint
         assert "v.T" not in answer.hint
+
+
+BETWEEN_LINES = {
+    "given X: N, D\ngiven w: D\ngiven y: N\nderive X.T @ (X @ w)\n = X.T @ X @ w\n = X @ X.T @ w": "order",
+    "given A: n, n\ngiven x: n\nderive d(x @ A @ x)/dx\n = (A + A.T) @ x\n = 2 * A @ x": "need not be symmetric",
+    "given x: n\ngiven m, y\nderive sigmoid(m) * x - y * x\n = (sigmoid(m) - y) * x\n = sigmoid(m) - y * x": "brackets",
+    "given p: K simplex\ngiven v: K\nderive p @ v**2 - (p @ v)**2\n = p @ v**2 - p**2 @ v**2": "product of squares",
+}
+
+
+@pytest.mark.parametrize("text", BETWEEN_LINES)
+def test_a_slip_between_two_lines_is_named(text: str) -> None:
+    answer = check(text).claims[-1]
+    assert not answer.holds
+    assert answer.hint is not None
+    assert BETWEEN_LINES[text] in answer.hint
+
+
+def test_numbers_inside_matrix_products_are_put_together() -> None:
+    answer = check(
+        "given X: N, D\ngiven r: N\nclaim d(sum((X @ x - r)**2)/2)/dx = 2 * X.T @ (X @ x - r) where x: D"
+    ).claims[0]
+    assert (answer.hint or "").endswith("is X.T @ (X @ x - r)")

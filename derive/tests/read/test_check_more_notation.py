@@ -23,11 +23,42 @@ GIVENS = "given x: n\ngiven k: positive integer\ngiven p: 3 simplex\ngiven m: 3\
         "E[x[0] * M[z, 0]] = x[0] * (p @ M[:, 0]) where z: categorical(p)",
         "a + 1 = b where a: real, b: real, a = b - 1",
         "d(sum(H_**2))/dH_[i,j] = 2*H_[i,j]",
+        "\\sum_{ij} H_[i,j] H_[j,i] = trace(H_ @ H_)",
+        "sum(i, j, H_[i,j] * H_[j,i]) = trace(H_ @ H_)",
+        "\\sum_{i<j} (x_j - x_i)^2 = n * sum(x**2) - sum(x)**2",
+        "\\sum_{j \\neq i} x_j = sum(x) - x_i",
+        "triu(H_, 1) = H_ - tril(H_) ",
+        "np.tril(H_, k=-1).T = triu(H_.T, 1)",
     ],
 )
 def test_more_of_what_stands_on_paper_is_read(claim: str) -> None:
     (answer,) = check(f"{GIVENS}claim {claim}").claims
     assert answer.holds, answer.reason
+
+
+@pytest.mark.parametrize(
+    ("definition", "claim"),
+    [
+        ("let s_i = \\sum_{k=1}^i x_k", "s = cumsum(x)"),
+        ("let s_i = \\sum_{k \\le i} x_k", "ds[i]/dx[j] = (j <= i)"),
+        ("given w: m\ngiven v: m+n\nlet y[i] = sum(j, w[j]*v[i+j])", "dy[i]/dw[j] = v[i+j]"),
+    ],
+)
+def test_entries_are_defined_by_sums_up_to_an_index_and_beside_it(definition: str, claim: str) -> None:
+    (answer,) = check(f"given x: n\n{definition}\nclaim {claim}").claims
+    assert answer.holds, answer.reason
+
+
+def test_infinity_masks_entries_of_a_softmax() -> None:
+    mask = "given S: n, n\nlet A = softmax(np.where(np.triu(np.ones((n, n)), k=1) == 1, -np.inf, S), axis=1)\n"
+    text = f"{mask}claim A[i,j] = 0 where j > i\nclaim sum(A, axis=1) = ones(n)\nclaim A[i,j] = 0\nclaim 0 * inf = 0"
+    assert [answer.holds for answer in check(text).claims] == [True, True, False, False]
+
+
+def test_indices_of_a_sum_that_are_not_clear_are_asked_about() -> None:
+    (answer,) = check("given a: n\nclaim \\sum_{i<j} a_i a_j = a_j").claims
+    assert answer.verdict == "invalid"
+    assert "two ways" in answer.reason
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 import pytest
 
@@ -21,6 +22,14 @@ FAILS = {
         "max(abs(x)) <= 9*mean(abs(x))",
         "sum(x**2) <= 20*max(x**2)",
         "max(softmax(x)) <= 1 - 1e-9",
+        "sum(x == -2.25) <= 0",
+        "sum(where(r == 3.5, r, 0)) = 0",
+        "prod((A - 2)/(A - 2)) = 1",
+    ],
+    "given p, q: n simplex\ngiven y: n onehot\n": [
+        "-sum(y*log(p)) <= 600",
+        "KL(p, q) <= 100",
+        "min(p) >= 1e-20",
     ],
     NUMBERS: [
         "-log(clip(sigmoid(a), 1e-7, 1-1e-7)) = softplus(-a)",
@@ -29,6 +38,7 @@ FAILS = {
         "sin(x) = x - x**3/6 + x**5/120 where -0.01 <= x <= 0.01",
         "(a > 3.1)*(a < 3.2) = 0",
         "softplus(a) = a where a > 300",
+        "exp(-abs(a)) = exp(-minimum(abs(a), 50))",
         "maximum(a, sqrt(2)*1000) = maximum(a, 1414)",
     ],
 }
@@ -82,4 +92,21 @@ def test_a_difference_that_doubles_do_not_show_is_said_to_be_one() -> None:
 def test_slopes_of_slopes_keep_their_digits_where_a_sigmoid_saturates(seed: int) -> None:
     text = "given x, y\ngiven b: positive\nclaim d2(log(1 + exp(b*(x - y))))/dx2 = b**2/(2 + exp(b*(x - y)) + exp(b*(y - x)))"
     (answer,) = check(text, seed=seed).claims
+    assert answer.verdict in ("supported", "proved"), answer.reason
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_doubles_lose_in_a_saturated_softmax_refutes_nothing(seed: int) -> None:
+    text = """
+        given X, G: T, D
+        given Q, K, V, O: D, d
+        let A = softmax(X @ Q @ (X @ K).T / sqrt(d), axis=1)
+        let H = concat(A @ X @ V, X @ V, axis=1)
+        given W: d+d, D
+        let J = sum(G * (H @ W))
+        let R = G @ W[0:d].T @ (X @ V).T
+        let S = A * (R - sum(R * A, axis=1, keepdims=True))
+        claim dJ/dQ = X.T @ S @ X @ K / sqrt(d)
+    """
+    (answer,) = check(textwrap.dedent(text), seed=seed).claims
     assert answer.verdict in ("supported", "proved"), answer.reason

@@ -20,7 +20,7 @@ import lmlab
 from lmlab.cli import completion
 from lmlab.config import Budget, Caution, Mistake, Note, checked_seed
 from lmlab.learn.run_advice import weights_warning
-from lmlab.learn.run_folder import required_record_file
+from lmlab.learn.run_folder import require_openable
 from lmlab.models.registry import Way, kind_of, language_model, trainable_kind
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def checked_run(folder: Path) -> Path:
     Raises:
         Mistake: the folder holds no run. This check precedes the import of torch, so it is fast.
     """
-    required_record_file(Path(folder))
+    require_openable(Path(folder))
     return folder
 
 
@@ -56,6 +56,13 @@ SplitBy = Annotated[
     typer.Option(
         help="Unit of held-out text: documents (whole), blocks (spread over the text), tail (its end), or auto: documents"
         " if there are many, else blocks."
+    ),
+]
+Documents = Annotated[
+    str,
+    typer.Option(
+        help="What the documents are whose end is learned: lines, blank (divided by blank lines), jsonl:FIELD, files, none, or"
+        " auto: a list and JSON lines are recognised."
     ),
 ]
 Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is then for training alone.")]

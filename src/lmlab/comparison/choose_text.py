@@ -18,7 +18,7 @@ from lmlab.measure import Spread, score_part
 from lmlab.measure.score import device_of
 from lmlab.measure.spread_sample import HISTORY_BYTES, enough_history, word_end
 from lmlab.text.corpus import Corpus
-from lmlab.text.parts import Document, Part
+from lmlab.text.parts import Part
 
 USUAL_CONTEXT = 256  # tokens: the longest default context window
 SCORING = 0.35  # share of the time after training; certificates, mixing and examinations take the rest
@@ -118,7 +118,7 @@ def _scoring_s(run: Run, device: str, some: Part, few: Part) -> float:
 
 def _beginnings(part: Part, share: float) -> Part:
     """Return the beginning of every document, cut at the end of a word: as many rows as the part has, all shorter."""
-    cut = [Document(d.path, d.start, d.start + word_end(d, max(1, int(share * d.size)))) for d in part.documents]
+    cut = [d.piece(0, word_end(d, max(1, int(share * d.size)))) for d in part.documents]
     return Part(part.name, [document for document in cut if document.size])
 
 

@@ -103,8 +103,8 @@ def ranking(dots: Sequence[Dot], entropy: float | None) -> str:
 def curves(learned: Sequence[Curve], level: Sequence[Dot]) -> str:
     """Draw validation bits per byte over training seconds, as SVG; count models are horizontal lines.
 
-    A curve that never comes within CURVE_SPAN of the best is left out, unless none does. If there are more models than colours, the second curve
-    of a colour is dotted.
+    A curve that never comes within CURVE_SPAN of the best is left out, unless none does. If there are more models than
+    colours, the second curve of a colour is dotted.
     """
     lowest = min([curve.lowest for curve in learned] + [dot.bits_per_byte for dot in level])
     best_curve = min(curve.lowest for curve in learned)

@@ -30,7 +30,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import lmlab
 from lmlab.config import Mistake
-from lmlab.models.registry import KINDS, Way, where
+from lmlab.models.registry import KINDS, OPENED, Way, where
 from lmlab_derive.shared import mistakes
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class Job:
 
 def needs_to_be_apart(kind: str, config: Mapping[str, Any]) -> bool:
     """Return whether a model, or a part of a mix, has code that is not lmlab's own."""
+    if kind in OPENED:
+        return False
     if kind not in KINDS:
         return True
     parts = config.get("parts", ()) if KINDS[kind].way is Way.MIXES else ()

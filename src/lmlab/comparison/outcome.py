@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmlab.comparison.compared_entry import ComparedEntry
 from lmlab.comparison.findings import Findings
@@ -14,6 +14,9 @@ from lmlab.page.figures import standalone
 from lmlab.page.notebook import panel
 from lmlab.records import to_json
 from lmlab.text.corpus import Corpus
+
+if TYPE_CHECKING:
+    from lmlab.comparison.beside import BesideRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,7 @@ class Comparison:
         entries: the models, best first, then those that failed.
         report: the path of the report.
         stopped: whether the user stopped the comparison, so that it is incomplete.
+        beside: models trained elsewhere, measured on the same text.
     """
 
     corpus: Corpus
@@ -33,6 +37,7 @@ class Comparison:
     findings: Findings
     report: Path
     stopped: bool = False
+    beside: tuple[BesideRun, ...] = ()
 
     @property
     def failed_checks(self) -> list[str]:
@@ -52,6 +57,6 @@ class Comparison:
         return panel(f"Which model predicts {self.corpus.name} best?", facts, standalone(chart_of(self.findings)))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the content of comparison.json as a dict."""
+        """Return the content of comparison.json as a dict, and that of beside.json if there is one."""
         found: dict[str, Any] = to_json(self.findings)
-        return found
+        return found | {"beside": [one.to_json() for one in self.beside]} if self.beside else found

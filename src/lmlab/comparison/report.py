@@ -33,19 +33,23 @@ ROW_STYLES = {
 }
 
 
-def write_report(found: Findings, path: Path) -> Path:
-    """Write the report, and its ranking chart as ranking.svg next to it; return the path of the report."""
+def write_report(found: Findings, path: Path, *, extra: str = "") -> Path:
+    """Write the report, and its ranking chart as ranking.svg next to it; return the path of the report.
+
+    extra: HTML of a section after the remarks.
+    """
     if chart := chart_of(found):
         html.write(path.with_name("ranking.svg"), standalone(chart))
-    return html.write(path, render(found, chart))
+    return html.write(path, render(found, chart, extra))
 
 
-def render(found: Findings, chart: str | None = None) -> str:
-    """Return the report as HTML. chart: the ranking chart, if it is drawn already."""
+def render(found: Findings, chart: str | None = None, extra: str = "") -> str:
+    """Return the report as HTML. chart: the ranking chart, if it is drawn already. extra: HTML of one more section."""
     sections = [
         _opening(found),
         _ranking(found, chart_of(found) if chart is None else chart),
         _remarks(found),
+        extra,
         _together(found),
         _costs(found),
         _reading(found),

@@ -89,7 +89,8 @@ def summarize(
 
 
 def _part(part: Part) -> TextPart:
-    documents = len({document.path for document in part.documents})  # one document may have several blocks
+    is_blocks = not any(document.separator_bytes for document in part.documents)  # one document may have several
+    documents = len({document.path for document in part.documents}) if is_blocks else len(part.documents)
     return TextPart(bytes=part.bytes, sha256=part.sha256, documents=documents)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lmlab.comparison.asked import Asked, AskedEntry
+from lmlab.comparison.beside import measured_beside
 from lmlab.comparison.display import Display, Lines
 from lmlab.comparison.executors import executor_of
 from lmlab.comparison.executors.here import Here
@@ -16,6 +17,7 @@ from lmlab.comparison.run_comparison import ComparisonRun
 from lmlab.comparison.time_shares import DEFAULT_BUDGET, Turn, checked_shares, in_order, least_budget_s, seconds_of
 from lmlab.config import Budget, Mistake, checked_seed, make, with_our_names, without_open
 from lmlab.hardware.choice import choose_device
+from lmlab.learn.run import Run, opened
 from lmlab.learn.settings import MOST_SEEDS, TrainConfig, training_config
 from lmlab.measure.interval import LEAST_CELL_BYTES
 from lmlab.measure.interval_units import FEWEST_BLOCKS
@@ -42,6 +44,7 @@ def compare(
     tokenizers: str | Sequence[str] = ("char",),
     split: Sequence[float] = (80, 10, 10),
     split_by: SplitBy = "auto",
+    documents: str = "auto",
     valid: Text | None = None,
     test: Text | None = None,
     seed: int = 0,
@@ -50,6 +53,7 @@ def compare(
     learning: Mapping[str, Mapping[str, Any]] | None = None,
     device: str = "auto",
     executor: str = "here",
+    beside: Sequence[Run | str | Path] = (),
     watch: Display | None = None,
     progress: bool = False,
     command: str = "",
@@ -71,6 +75,8 @@ def compare(
         tokenizers: the tokenizers, as a list or as "char,bpe:1024"; every model is trained with each of them.
         split: the shares of the training, validation and test parts.
         split_by: the unit that is divided among the parts.
+        documents: how the text is divided into documents whose end is predicted: "lines", "blank", "jsonl:FIELD", "files",
+            "none", or "auto": as the text plainly consists of documents.
         valid: a separate validation text.
         test: a separate test text.
         seed: the first seed.
@@ -80,6 +86,7 @@ def compare(
         learning: by model, the settings of its training loop.
         device: the device to train and score on.
         executor: where runs are trained and scored: here, or, if `each` is in steps or tokens, processes:N or ray:ADDRESS.
+        beside: runs or Hugging Face folders that are measured on the same test bytes, and have no rank.
         watch: a display of the progress.
         progress: print on stderr which models are done, if there is no `watch`.
         command: the command that repeats the comparison, for the report.
@@ -139,12 +146,13 @@ def compare(
         asked_learning[name] = without_open(given, training_config(Budget(steps=1), seed, given))
     weights = checked_shares(shares, models or ladder())
     choose_device(device)
+    others = [opened(run) for run in beside]
     import matplotlib.figure  # noqa: F401  (half a second, before the clock runs)
 
     corpus = (
         text
         if isinstance(text, Corpus)
-        else read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed)
+        else read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed, documents=documents)
     )
     if not corpus.test.bytes:
         instead = "give it a share above 0 in {split}" if valid is None else "name one with {test}"
@@ -201,7 +209,8 @@ def compare(
     )
     place = Path("runs") / f"compare-{stem(text)}" if out is None else Path(out)
     with claimed(place, corpus.spec(), terms, beside=out is None) as folder:
-        return ComparisonRun(asked_in_all, folder, works, watch or (Lines() if progress else None)).run()
+        found = ComparisonRun(asked_in_all, folder, works, watch or (Lines() if progress else None)).run()
+        return measured_beside(found, others, seed=seed, device=device) if others and not found.stopped else found
 
 
 def _by_our_names(given: Mapping[str, T] | None) -> dict[str, T]:

@@ -32,7 +32,7 @@ from lmlab.measure import Spread, score_part
 from lmlab.measure.counted import count_within
 from lmlab.models.registry import Way, kind_of
 from lmlab.text.corpus import Corpus
-from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+from lmlab.text.tokenizers import Tokenizer, tokenizer_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class Shared:
     def tokenizer(self, spec: str) -> Tokenizer:
         """Return the tokenizer of a specification, trained on the training part."""
         if spec not in self.tokenizers:
-            self.tokenizers[spec] = train_tokenizer(spec, self.corpus.train.pieces())
+            self.tokenizers[spec] = tokenizer_for(self.corpus, spec)
         return self.tokenizers[spec]
 
     def text(self, choice: TextChoice) -> Spread:

@@ -17,6 +17,7 @@ from lmlab.disk.files import write_atomically
 from lmlab.learn.run import Run
 from lmlab.records import JsonRecord, in_json
 from lmlab.text import files_and_folders
+from lmlab.text.documents import split_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +75,10 @@ def compress_file(
 ) -> Compressed:
     """Compress the text in `file` with the model of a run. check: decompress again and compare before writing."""
     text = _read_text(str(file))
-    claimed = claimed_bits(run.model, run.tokenizer, text)
+    documents = split_text(text, run.rule)
+    claimed = claimed_bits(run.model, run.tokenizer, text, documents)
     started = time.perf_counter()
-    data = compress(run.model, run.tokenizer, text, streams=streams, progress=watch)
+    data = compress(run.model, run.tokenizer, text, streams=streams, documents=documents, progress=watch)
     seconds = time.perf_counter() - started
     if (
         check and decompress(run.model, run.tokenizer, data, progress=watch) != text

@@ -6,6 +6,8 @@ from there on all arithmetic is the same everywhere (`portable`), so their files
 is the same only where the arithmetic is: the same lmlab, torch, kind of processor and device. The file says which those were.
 Where they differ, decompression notices (the text's hash does not match), says what would open it, and gives nothing back.
 
+Where a model predicts the ends of documents, the text is coded as documents: after each end both sides `begin` again.
+
 Shapes: B streams side by side, V vocabulary.
 """
 
@@ -29,7 +31,8 @@ from lmlab.compression.portable_exp import exponential
 from lmlab.config import Mistake, an
 from lmlab.hardware.c_kernels import no_c_kernels
 from lmlab.hardware.openmp import set_threads, threads_as_before
-from lmlab.measure.score import device_of, evaluating, score_rows
+from lmlab.measure.score import device_of, evaluating, nats_of_tokens
+from lmlab.text.codings import Encoded
 from lmlab.version import __version__
 
 if TYPE_CHECKING:
@@ -43,18 +46,27 @@ SPELLING_TABLES = 1 << 14  # beginnings of words whose tables are kept
 
 
 def compress(
-    model: LanguageModel, tokenizer: Tokenizer, text: str, *, streams: int = 1, progress: Progress | None = None
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    text: str,
+    *,
+    streams: int = 1,
+    documents: Sequence[str] | None = None,
+    progress: Progress | None = None,
 ) -> bytes:
     """The text in as many bytes as `model` says, and about twenty more that tell what must match.
 
     streams: cut the tokens into so many pieces that are coded side by side, each from `begin`. That is faster for neural
         models, and costs what the model would have known from before each cut.
+    documents: the text cut into documents, each with its separator; None: it is one document.
     """
     if streams < 1:
         raise Mistake(f"{{streams}} is a whole number from 1 up; got {streams}", code="streams-below-one", streams=None)
     original = _utf8(text)
-    ids, spellings = encoded = tokenizer.encode(text)
-    tokenizer.require_lossless([text], encoded, [len(ids)])
+    encoded, lengths = _encoded(tokenizer, text, documents)
+    ids, spellings = encoded
+    if tokenizer.end_id is None:
+        tokenizer.require_lossless([text], encoded, lengths)
     assert tokenizer.decode(ids, spellings) == text, "tokenizers are lossless"
     bounds = stream_bounds(len(ids), min(streams, max(len(ids), 1)))
     spelled = bounds
@@ -66,7 +78,7 @@ def compress(
         Sender(ids[a:b].tolist(), spellings[c:d], speller)
         for (a, b), (c, d) in zip(pairwise(bounds), pairwise(spelled), strict=True)
     ]
-    _walk(model, np.diff(bounds).tolist(), senders, progress)
+    _walk_each(model, tokenizer.end_id, np.diff(bounds).tolist(), senders, progress)
     header = Header(
         fingerprint=fingerprint(model, tokenizer),
         text_check=text_check(original),
@@ -91,7 +103,7 @@ def decompress(model: LanguageModel, tokenizer: Tokenizer, data: bytes, *, progr
     speller = Speller.of(tokenizer)
     receivers = [Receiver(Decoder(stream), speller, header.text_bytes) for stream in streams]
     try:
-        _walk(model, np.diff(bounds).tolist(), receivers, progress, header.version)
+        _walk_each(model, tokenizer.end_id, np.diff(bounds).tolist(), receivers, progress, header.version)
         for receiver in receivers:
             receiver.decoder.finish()
     except OutOfStep:
@@ -109,20 +121,41 @@ def compressed_bits(model: LanguageModel, tokenizer: Tokenizer, text: str, *, st
     return 8 * len(compress(model, tokenizer, text, streams=streams))
 
 
-def claimed_bits(model: LanguageModel, tokenizer: Tokenizer, text: str) -> float:
-    """Bits that the model's `score` gives the text as one document, the spelling of unknown words included.
+def claimed_bits(
+    model: LanguageModel, tokenizer: Tokenizer, text: str, documents: Sequence[str] | None = None
+) -> float:
+    """Bits that the model's `score` gives the text, the spelling of unknown words included.
 
     Infinite where the model holds a token of the text impossible.
+
+    Args:
+        documents: the text cut into documents, each with its separator; None: it is one document.
     """
     _utf8(text)
-    ids, spellings = tokenizer.encode(text)
-    nats = 0.0
-    if len(ids):
-        with evaluating(model):
-            nats = float(score_rows(model, ids[None]).sum(dtype=np.float64))
+    (ids, spellings), lengths = _encoded(tokenizer, text, documents)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    nats = float(nats_of_tokens(model, ids, starts).sum(dtype=np.float64)) if len(ids) else 0.0
     if tokenizer.spelling is not None:
         nats += float(tokenizer.spelling.nats(spellings).sum())
     return nats / math.log(2.0)
+
+
+def _encoded(tokenizer: Tokenizer, text: str, documents: Sequence[str] | None) -> tuple[Encoded, np.ndarray]:
+    """The tokens of a text, and how many each document has. Ends are among them where the tokenizer has them."""
+    separator = tokenizer.separator
+    if separator is None:
+        encoded = tokenizer.encode(text)
+        return encoded, np.array([len(encoded.ids)])
+    pieces = [text] if documents is None else documents
+    assert "".join(pieces) == text, "the documents of a text are all of it"
+    ended = [piece for piece in pieces if piece.endswith(separator)]
+    encoded, lengths = tokenizer.encode_documents([piece[: len(piece) - len(separator)] for piece in ended])
+    if len(ended) == len(pieces) or not text:
+        return encoded, lengths
+    assert pieces[: len(ended)] == ended, "only the last document may lack a separator"
+    last = tokenizer.encode(pieces[-1])
+    ids = np.concatenate([encoded.ids, last.ids])
+    return Encoded(ids, [*encoded.spellings, *last.spellings]), np.append(lengths, len(last.ids))
 
 
 def _utf8(text: str) -> bytes:
@@ -173,14 +206,38 @@ class Stream(Protocol):
         """Code the next token by this table, and the spelling of an unknown word; returns the token."""
 
 
+def _walk_each(
+    model: LanguageModel,
+    end_id: int | None,
+    lengths_B: Sequence[int],
+    streams: Sequence[Stream],
+    progress: Progress | None,
+    version: int = VERSION,
+) -> None:
+    """Take all streams through the model: side by side, or, where their documents end at different steps, one by one."""
+    if end_id is None:
+        _walk(model, lengths_B, streams, progress, version)
+        return
+    done = 0
+    for length, stream in zip(lengths_B, streams, strict=True):
+        before = done
+        watch = None if progress is None else lambda here, _, before=before: progress(before + here, sum(lengths_B))
+        _walk(model, [length], [stream], watch, version, end_id)
+        done += length
+
+
 def _walk(
     model: LanguageModel,
     lengths_B: Sequence[int],
     streams: Sequence[Stream],
     progress: Progress | None,
     version: int = VERSION,
+    end_id: int | None = None,
 ) -> None:
-    """Take all streams through the model, side by side. Every call of the model in either direction is made here."""
+    """Take all streams through the model, side by side. Every call of the model in either direction is made here.
+
+    end_id: of the token after which a stream begins again, where there is one; there is one stream then.
+    """
     steps, done = max(lengths_B), 0
     if not steps:
         return
@@ -193,7 +250,9 @@ def _walk(
                 stream.take(Table(cumulative_V)) if step < length else 0  # a stream that is over repeats anything
                 for stream, length, cumulative_V in zip(streams, lengths_B, cumulative_BV, strict=True)
             ]
-            if step + 1 < steps:
+            if step + 1 < steps and tokens_B == [end_id]:
+                logp_BV, state = model.begin(1)
+            elif step + 1 < steps:
                 logp_BV, state = model.advance(torch.tensor(tokens_B, device=device)[:, None], state)
             if progress:
                 done += sum(step < length for length in lengths_B)

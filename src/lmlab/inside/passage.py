@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,10 +23,14 @@ OWN_BYTES = 600  # of the run's own test part, where no text is given
 
 @dataclass(frozen=True)
 class Passage:
-    """A text that models are opened on. name: where it is from."""
+    """A text that models are opened on.
+
+    name: where it is from. separator: the text after it that its end stands for, where the model predicts ends; else empty.
+    """
 
     name: str
     text: str
+    separator: str = ""
 
     @property
     def bytes(self) -> int:
@@ -36,7 +40,8 @@ class Passage:
     @property
     def part(self) -> Part:
         """The text as one document, as measuring wants it."""
-        return Part("whole", read(strings(self.text), split=(100, 0, 0)).train.documents)
+        (document,) = read(strings(self.text + self.separator), split=(100, 0, 0)).train.documents
+        return Part("whole", [replace(document, separator_bytes=len(self.separator.encode()))])
 
 
 def passage(text: str | Path | None, run: Run, own_bytes: int = OWN_BYTES) -> Passage:
@@ -61,6 +66,9 @@ def passage(text: str | Path | None, run: Run, own_bytes: int = OWN_BYTES) -> Pa
         found = Passage(name, "".join(documents[0].pieces()))
     elif not any(map(str.isspace, text)) and text.lower().endswith(SUFFIXES):
         warnings.warn(f"there is no file {text}: these words themselves are looked at", Note, stacklevel=2)
+    if run.rule.separator is not None:  # the text is one document
+        separator = run.rule.separator.decode()
+        found = Passage(found.name, found.text.removesuffix(separator), separator)
     if not found.text:
         raise Mistake(
             "the text is empty, and there is nothing in it to look at; give a few words in quotes, or a file",
@@ -108,6 +116,10 @@ def _of_run(run: Run, size: int) -> Passage:
             f"the test part of {run.corpus.name} is empty; give a text in quotes, or a file",
             code="part-without-passage",
         )
+    if run.rule.separator is not None:
+        separator = run.rule.separator.decode()
+        text = next(text for _, text in part.document_texts() if text)
+        return Passage(f"the test part of {run.corpus.name}", text[:size], separator if len(text) <= size else "")
     beginning = next(iter(part.documents[0].pieces()))
     text = beginning[beginning.find("\n") + 1 :][:size] or beginning[:size]
     return Passage(f"the test part of {run.corpus.name}", text[: text.rfind("\n") + 1] or text)

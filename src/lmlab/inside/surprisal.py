@@ -94,7 +94,7 @@ def read_passage(run: Run, passage: Passage, *, device: str = "auto") -> Reading
     model, tokenizer, part = run.load(device), run.tokenizer, passage.part
     scored = score_part(model, tokenizer, part)
     with evaluating(model):
-        tokens = tuple(_tokens(model, tokenizer, scored, passage.text.encode()))
+        tokens = tuple(_tokens(model, tokenizer, scored, (passage.text + passage.separator).encode()))
     return Reading(
         run=str(run.folder),
         model=run.record.model.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import torch
 from torch import Tensor
@@ -25,17 +25,21 @@ def side_by_side(states: Sequence[State], rows: Sequence[int]) -> State:
     """
     if len(states) == 1:
         return states[0]
-    joined = _concat(states)
-    return SeparateStates.of(states, rows) if joined is None else joined
+    pieces, first = list[Piece](), 0
+    for state, count in zip(states, rows, strict=True):
+        parts = state.pieces() if isinstance(state, SeparateStates) else [Piece(state, torch.arange(count))]
+        pieces += [Piece(part, first + rows_N) for part, rows_N in parts]
+        first += count
+    return _joined(pieces)
 
 
-def with_rows_replaced(state: State, rows: int, rows_N: Tensor, newcomers: State) -> State:
-    """Return `state`, which has so many rows, with row rows_N[i] replaced by row i of `newcomers`. Spends both."""
-    if (replaced := state.replace(rows_N, newcomers)) is not None:
+def with_rows_replaced(state: State, rows: int, rows_N: Tensor, others: State) -> State:
+    """Return `state`, which has so many rows, with row rows_N[i] replaced by row i of `others`. Spends both."""
+    if (replaced := state.replace(rows_N, others)) is not None:
         return replaced
     order_B = torch.arange(rows, device=rows_N.device)
     order_B[rows_N] = rows + torch.arange(len(rows_N), device=rows_N.device)
-    return side_by_side([state, newcomers], [rows, len(rows_N)]).select(order_B)
+    return side_by_side([state, others], [rows, len(rows_N)]).select(order_B)
 
 
 def advance(model: LanguageModel, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
@@ -45,71 +49,77 @@ def advance(model: LanguageModel, tokens_BT: Tensor, state: State) -> tuple[Tens
 
 def confidence_after(model: LanguageModel, logp_BV: Tensor, state: State) -> Tensor:
     """Return `model.confidence_after(logp_BV, state)`, also for a state that `side_by_side` returned."""
-    if not isinstance(state, SeparateStates):
-        return model.confidence_after(logp_BV, state)
-    features_BS = logp_BV.new_empty(len(logp_BV), model.confidence_features)
-    for part, rows_N in zip(state.states, state.rows, strict=True):
-        features_BS[rows_N.to(logp_BV.device)] = model.confidence_after(logp_BV[rows_N.to(logp_BV.device)], part)
-    return features_BS
+    if isinstance(state, SeparateStates):
+        return state.confidence_after(model, logp_BV)
+    return model.confidence_after(logp_BV, state)
 
 
-def _concat(states: Sequence[State]) -> State | None:
-    """Return the joined state; None if the states do not join."""
-    separate = any(isinstance(state, SeparateStates) for state in states)
-    return None if separate else type(states[0]).concat(states)
+class Piece(NamedTuple):
+    """A state, and the places of its rows among all rows."""
+
+    state: State
+    rows_N: Tensor
+
+
+def _joined(pieces: list[Piece]) -> State:
+    """Return one state with the rows of all pieces; pieces that do not join are kept apart."""
+    if len(pieces) == 1:
+        joined = pieces
+    elif (whole := type(pieces[0].state).concat([piece.state for piece in pieces])) is not None:
+        joined = [Piece(whole, torch.cat([piece.rows_N for piece in pieces]))]
+    else:
+        joined = []
+        for piece in pieces:
+            for place, group in enumerate(joined):
+                if (both := type(group.state).concat([group.state, piece.state])) is not None:
+                    joined[place] = Piece(both, torch.cat([group.rows_N, piece.rows_N]))
+                    break
+            else:
+                joined.append(piece)
+    in_order = len(joined) == 1 and bool((joined[0].rows_N.diff() == 1).all())
+    return joined[0].state if in_order else SeparateStates(joined)
 
 
 @final
 class SeparateStates(State):
     """States of one model that do not join, and which rows each of them has."""
 
-    def __init__(self, states: Sequence[State], rows: Sequence[Tensor]) -> None:
+    def __init__(self, pieces: Sequence[Piece]) -> None:
         super().__init__()
-        self.states, self.rows = list(states), list(rows)
+        self._pieces = list(pieces)
 
-    @classmethod
-    def of(cls, states: Sequence[State], rows: Sequence[int]) -> SeparateStates:
-        """Return the states with their rows one after the other. Spends states of this class, whose parts are taken over."""
-        found, places, first = list[State](), list[Tensor](), 0
-        for state, count in zip(states, rows, strict=True):
-            if isinstance(state, SeparateStates):
-                state.spend()
-                found += state.states
-                places += [first + rows_N for rows_N in state.rows]
-            else:
-                found.append(state)
-                places.append(first + torch.arange(count))
-            first += count
-        return cls(found, places)
+    def pieces(self) -> list[Piece]:
+        """Return the states with their rows. Spends this state."""
+        self.spend()
+        return self._pieces
 
-    def select(self, rows_B: Tensor) -> SeparateStates:
-        """Return a new state with these rows. A part without rows is left out."""
-        states, places = list[State](), list[Tensor]()
-        for state, rows_N in zip(self.states, self.rows, strict=True):
+    def select(self, rows_B: Tensor) -> State:
+        """Return a new state with these rows. A piece without rows is left out."""
+        chosen = list[Piece]()
+        for state, rows_N in self._pieces:
             same_BN = rows_B.cpu()[:, None] == rows_N
-            chosen_B = same_BN.any(1)
-            if chosen_B.any():
-                states.append(state.select(same_BN[chosen_B].int().argmax(1).to(rows_B.device)))
-                places.append(chosen_B.nonzero()[:, 0])
-        return SeparateStates(states, places)
+            wanted_B = same_BN.any(1)
+            if wanted_B.any():
+                selected = state.select(same_BN[wanted_B].int().argmax(1).to(rows_B.device))
+                chosen.append(Piece(selected, wanted_B.nonzero()[:, 0]))
+        return _joined(chosen)
 
     def advance(self, model: LanguageModel, tokens_BT: Tensor) -> tuple[Tensor, State]:
-        """Advance the parts one after the other, and join those that can be joined now."""
-        self.spend()
-        found: list[Tensor] = []
-        states: list[State] = []
-        for state, rows_N in zip(self.states, self.rows, strict=True):
-            logp_NV, after = model.advance(tokens_BT[rows_N.to(tokens_BT.device)], state)
-            found.append(logp_NV)
-            states.append(after)
-        rows_B = torch.cat(self.rows)
-        logp_BV = torch.empty(len(rows_B), found[0].shape[1], device=found[0].device)
-        logp_BV[rows_B.to(logp_BV.device)] = torch.cat(found)
-        joined = _concat(states)
-        if joined is None:
-            return logp_BV, SeparateStates(states, self.rows)
-        order_B = torch.empty_like(rows_B)
-        order_B[rows_B] = torch.arange(len(rows_B))
-        if bool((rows_B == torch.arange(len(rows_B))).all()):
-            return logp_BV, joined
-        return logp_BV, joined.select(order_B.to(tokens_BT.device))
+        """Advance the pieces one after the other, and join those that can be joined now."""
+        pieces, logp_BV = list[Piece](), tokens_BT.new_empty(0, dtype=torch.float32)
+        for state, rows_N in self.pieces():
+            rows_N = rows_N.to(tokens_BT.device)
+            logp_NV, after = model.advance(tokens_BT[rows_N], state)
+            if not pieces:
+                logp_BV = logp_NV.new_empty(len(tokens_BT), logp_NV.shape[1])
+            logp_BV[rows_N.to(logp_NV.device)] = logp_NV
+            pieces.append(Piece(after, rows_N.cpu()))
+        return logp_BV, _joined(pieces)
+
+    def confidence_after(self, model: LanguageModel, logp_BV: Tensor) -> Tensor:
+        """Return the confidence features of the pieces, in the order of the rows."""
+        features_BS = logp_BV.new_empty(len(logp_BV), model.confidence_features)
+        for state, rows_N in self._pieces:
+            rows_N = rows_N.to(logp_BV.device)
+            features_BS[rows_N] = model.confidence_after(logp_BV[rows_N], state)
+        return features_BS

@@ -48,8 +48,8 @@ class State(ABC):
         """
         return None
 
-    def replace(self, rows_N: Tensor, newcomers: State) -> State | None:
-        """Return this state with row rows_N[i] replaced by row i of `newcomers`, in place. Spends both.
+    def replace(self, rows_N: Tensor, others: State) -> State | None:
+        """Return this state with row rows_N[i] replaced by row i of `others`, in place. Spends both.
 
         Returns:
             None if the model has no faster way than `concat` and `select`, as by default; no state is spent then.

@@ -2,8 +2,7 @@
 
 PyTorch's fused kernel serves most. Training on a CPU, though, takes it longer than a kernel in C wherever the two were raced
 (`layers/fast/attention_in_c.py`, `RACE`); where there is no compiler, in bf16, matrix products on units made for them are still
-several times faster (`layers/fast/attention.py`); and on a Hopper what is compiled is learned from by kernels that need fewer
-passes over memory (`layers/fast/causal_attention.py`).
+several times faster (`layers/fast/attention.py`).
 
 Shapes: B rows, T positions (S when they are keys), H heads, D width of a head, I of the stream, O outputs. Queries, keys and
 values come packed, as one matrix product makes them: qkv_BT3HD.
@@ -21,10 +20,8 @@ from torch.nn import functional as F
 from lmlab.hardware.races import Race, Work
 from lmlab.layers import fast
 from lmlab.layers.composition import visible
-from lmlab.layers.fast import few_rows
 from lmlab.layers.fast.attention import attention_by_products
 from lmlab.layers.fast.attention_in_c import SOURCE, attention_in_c, fits
-from lmlab.layers.fast.causal_attention import attended, attended_stream, can_attend
 from lmlab.layers.fast.rotation import can_turn, joined, turned_heads
 from lmlab.layers.fast.triton_here import HAS_TRITON
 from lmlab.layers.positions import Rotation, rotary_tables
@@ -33,15 +30,13 @@ from lmlab.layers.positions import Rotation, rotary_tables
 def projected_self_attention(x_BTI: Tensor, weight_OI: Tensor, heads: int, rotation: Rotation | None) -> Tensor:
     """`causal_self_attention` of the queries, keys and values that the weights, in the precision of x, make of x."""
     if rotation is not None and can_turn(x_BTI, weight_OI, heads):
-        if can_attend(x_BTI, x_BTI.shape[1], len(weight_OI) // 3 // heads):
-            return attended_stream(x_BTI, weight_OI, rotation, heads)
         return _to_itself_and_before(*turned_heads(x_BTI, weight_OI, rotation, heads))
     return causal_self_attention(packed(x_BTI, weight_OI, heads), rotation)
 
 
 def packed(x_BTI: Tensor, weight_OI: Tensor, heads: int) -> Tensor:
     """Queries, keys and values by one matrix product, B×T×3×H×D."""
-    return few_rows.linear(x_BTI, weight_OI).view(*x_BTI.shape[:2], 3, heads, len(weight_OI) // 3 // heads)
+    return F.linear(x_BTI, weight_OI).view(*x_BTI.shape[:2], 3, heads, len(weight_OI) // 3 // heads)
 
 
 def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tensor:
@@ -50,8 +45,6 @@ def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tenso
         return attention_in_c(qkv_BT3HD, rotation)
     if _by_products(qkv_BT3HD):
         return attention_by_products(qkv_BT3HD, rotation)
-    if rotation is not None and _compiled_for(qkv_BT3HD):
-        return attended(qkv_BT3HD, turned(qkv_BT3HD.detach(), rotation), rotation)
     if fast.enabled and HAS_TRITON and rotation is not None and qkv_BT3HD.is_cuda and torch.is_grad_enabled():
         q_BHTD, k_BHTD, v_BHTD = split_to_learn(qkv_BT3HD, rotation)
     else:
@@ -99,11 +92,6 @@ def _ways_to_learn(dtype: torch.dtype) -> tuple[Work, Work]:
 
 
 RACE = Race("attention in training", SOURCE, _ways_to_learn)
-
-
-def _compiled_for(qkv_BT3HD: Tensor) -> bool:
-    """Whether this is compiled, and our kernels are for it: asked for one by one they take longer to ask for."""
-    return torch.compiler.is_compiling() and can_attend(qkv_BT3HD, qkv_BT3HD.shape[1], qkv_BT3HD.shape[-1])
 
 
 def _by_products(qkv_BT3HD: Tensor) -> bool:
@@ -156,12 +144,6 @@ def split_heads(qkv_BT3HD: Tensor, rotation: Rotation | None) -> tuple[Tensor, T
     """`split_groups` where there are as many heads of keys and values as of queries."""
     heads = qkv_BT3HD.shape[3]
     return split_groups(qkv_BT3HD.flatten(2), heads, heads, rotation)
-
-
-def turned(qkv_BT3HD: Tensor, rotation: Rotation) -> Tensor:
-    """All in one still, queries and keys turned by their positions."""
-    turned_BTND = _by_position(qkv_BT3HD[:, :, :2].flatten(2, 3), rotation)
-    return torch.cat([turned_BTND.view(qkv_BT3HD[:, :, :2].shape), qkv_BT3HD[:, :, 2:]], 2)
 
 
 def _by_position(x_BTND: Tensor, rotation: Rotation) -> Tensor:

@@ -28,7 +28,7 @@ from lmlab.layers.attention import (
     split_groups,
 )
 from lmlab.layers.composition import Composition, activated, has_kernels, norm
-from lmlab.layers.fast import few_rows, norms, passes
+from lmlab.layers.fast import norms
 from lmlab.layers.fast.cross_entropy import widened
 from lmlab.layers.fast.networks import squared_relu, squared_relu_on_gpu
 from lmlab.layers.fast.products import fills_a_gpu
@@ -114,8 +114,39 @@ class Block(nn.Module):
         kept[1, :, :, filled:] = v_BKTE
         keys, values = kept.to(dtype).unbind(0)
         attended_BTI = attended_before(q_BHTE, keys, values, window=self.c.window)
-        found_BTD = few_rows.linear(attended_BTI, self.out.to(dtype), rounded(self.out_bias, dtype))
+        found_BTD = F.linear(attended_BTI, self.out.to(dtype), rounded(self.out_bias, dtype))
         return _add(x_BTD, found_BTD, 0.0)
+
+    def step_each(
+        self, x_1BD: Tensor, rotation: Rotation | None, kv_2BKSE: Tensor, position_B: Tensor, dtype: torch.dtype
+    ) -> Tensor:
+        """One more position in each of B rows, each at a position of its own; rows stand where time stands elsewhere.
+
+        Args:
+            rotation: of the position of each row.
+            kv_2BKSE: keys and values, written in place; S positions, as many as the longest row has with the new one.
+            dtype: of the products. Without gradients.
+        """
+        return self.network(self.attend_each(x_1BD, rotation, kv_2BKSE, position_B, dtype), dtype, 0.0)
+
+    def attend_each(
+        self, x_1BD: Tensor, rotation: Rotation | None, kv_2BKSE: Tensor, position_B: Tensor, dtype: torch.dtype
+    ) -> Tensor:
+        """`attend_further` for one more position in each row, as in `step_each`."""
+        x_1BD, normed_1BD = self._normed_for_attention(x_1BD, dtype)
+        q_1HBE, k_1KBE, v_1KBE = self._split(normed_1BD, rotation)
+        rows_B = torch.arange(len(position_B), device=position_B.device)
+        kv_2BKSE[0, rows_B, :, position_B] = k_1KBE[0].transpose(0, 1).to(kv_2BKSE.dtype)
+        kv_2BKSE[1, rows_B, :, position_B] = v_1KBE[0].transpose(0, 1).to(kv_2BKSE.dtype)
+        keys, values = (for_each_head(part.to(dtype), self.heads) for part in kv_2BKSE.unbind(0))
+        place_S = torch.arange(kv_2BKSE.shape[3], device=position_B.device)
+        seen_BS = place_S <= position_B[:, None]
+        if self.c.window is not None:
+            seen_BS &= place_S > position_B[:, None] - self.c.window
+        queries = q_1HBE.permute(2, 1, 0, 3)
+        found_BH1E = F.scaled_dot_product_attention(queries, keys, values, attn_mask=seen_BS[:, None, None])
+        attended_1BI = found_BH1E.flatten(1)[None]
+        return _add(x_1BD, F.linear(attended_1BI, self.out.to(dtype), rounded(self.out_bias, dtype)), 0.0)
 
     @torch.no_grad()
     def looks(self, x_BTD: Tensor, rotation: Rotation | None) -> tuple[Tensor, float]:
@@ -161,10 +192,8 @@ class Block(nn.Module):
         x_BTD, normed_BTD = self._normed(x_BTD, self.norm_mlp, self.norm_mlp_bias, dtype)
         if self.has_kernels and self.c.activation == "relu2":
             return _add(x_BTD, squared_relu_network(normed_BTD, self.up, self.down), dropout)
-        hidden = few_rows.linear(normed_BTD, self.up.to(dtype), rounded(self.up_bias, dtype))
-        changed = few_rows.linear(
-            activated(hidden, self.c.activation), self.down.to(dtype), rounded(self.down_bias, dtype)
-        )
+        hidden = F.linear(normed_BTD, self.up.to(dtype), rounded(self.up_bias, dtype))
+        changed = F.linear(activated(hidden, self.c.activation), self.down.to(dtype), rounded(self.down_bias, dtype))
         return _add(x_BTD, changed, dropout)
 
     def _normed_for_attention(self, x_BTD: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -181,7 +210,7 @@ class Block(nn.Module):
     def _split(self, normed_BTD: Tensor, rotation: Rotation | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries B×H×T×E, keys and values B×K×T×E of the normed stream; queries and keys are turned by their positions."""
         dtype = normed_BTD.dtype
-        made_BTX = few_rows.linear(normed_BTD, self.qkv.to(dtype), rounded(self.qkv_bias, dtype))
+        made_BTX = F.linear(normed_BTD, self.qkv.to(dtype), rounded(self.qkv_bias, dtype))
         return split_groups(made_BTX, self.c.heads, self.c.kv_heads, rotation)
 
 
@@ -284,8 +313,6 @@ def _add(x_BTD: Tensor, change_BTD: Tensor, dropout: float) -> Tensor:
     """The stream and what was read from it, after dropout."""
     if dropout:
         change_BTD = F.dropout(change_BTD, dropout)
-    if passes.can_add(x_BTD, change_BTD):
-        return passes.added(x_BTD, change_BTD)
     if not x_BTD.is_cuda:  # where adding two precisions at once is slow
         change_BTD = change_BTD.to(x_BTD.dtype)
     return x_BTD + change_BTD
@@ -293,8 +320,6 @@ def _add(x_BTD: Tensor, change_BTD: Tensor, dropout: float) -> Tensor:
 
 def normed(x_BTD: Tensor, weight_D: Tensor, dtype: torch.dtype) -> Tensor:
     """Layer norm without a bias, computed in float32, then rounded to `dtype`."""
-    if passes.can_norm(x_BTD, weight_D, dtype):
-        return passes.normed(x_BTD, weight_D, dtype)
     return F.layer_norm(widened(x_BTD), (x_BTD.shape[-1],), weight_D).to(dtype)
 
 
@@ -309,7 +334,7 @@ def squared_relu_network(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tenso
     """max(x upᵀ, 0)² downᵀ in the precision of x. Its nonlinearity is a tenth of the cost of GELU on a CPU."""
     up_HI, down_OH = up_HI.to(x_BTI.dtype), down_OH.to(x_BTI.dtype)
     if not torch.is_grad_enabled():
-        return few_rows.linear(few_rows.linear(x_BTI, up_HI).relu_().square_(), down_OH)
+        return F.linear(F.linear(x_BTI, up_HI).relu_().square_(), down_OH)
     if fast.enabled and fills_a_gpu(x_BTI, up_HI, down_OH):
         return squared_relu_on_gpu(x_BTI, up_HI, down_OH)
     if fast.enabled and not torch.compiler.is_compiling():

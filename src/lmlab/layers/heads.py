@@ -14,7 +14,6 @@ from torch import Tensor
 
 from lmlab.formulas import HEAD, Part, Shape, Size, linear
 from lmlab.layers import fast
-from lmlab.layers.fast import few_rows
 from lmlab.layers.fast.cross_entropy import (
     CHUNK_ELEMENTS,
     chunked_cross_entropy,
@@ -138,4 +137,4 @@ def confidence_of(logp_BV: Tensor) -> Tensor:
 
 def log_probabilities(hidden_BD: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:
     """Natural-log probabilities of every token, B×V, float32 (float64 for float64 input). Differentiable."""
-    return F.log_softmax(widened(few_rows.linear(hidden_BD, weight_VD, bias_V)), dim=-1)
+    return F.log_softmax(widened(F.linear(hidden_BD, weight_VD, bias_V)), dim=-1)

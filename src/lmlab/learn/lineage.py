@@ -50,7 +50,9 @@ def ancestor_of(run: Run, folder: str | None) -> Ancestor:
         run=folder,
         sha256=record.model.sha256,
         corpus=record.inputs.corpus["name"],
-        train_sha256=record.inputs.corpus["parts"]["train"]["sha256"],
+        train_sha256=record.inputs.corpus["parts"]
+        .get("train", {})
+        .get("sha256", ""),  # of an imported model: not known
         budget=record.training.budget,
         steps=record.result.steps or 0,
         tokens=record.result.tokens,

@@ -23,6 +23,7 @@ from lmlab.learn.run_advice import what_is_kept
 from lmlab.learn.run_files import create_run, finish_run, refuse_if_taken
 from lmlab.models._mix_fit import Fitted, Heard, fit_weights
 from lmlab.models.mix import Mix
+from lmlab.models.registry import Way, kind_of
 from lmlab.page.numbers import counted
 from lmlab.text.batches import even_windows
 from lmlab.text.fingerprint import fingerprint_of
@@ -68,7 +69,7 @@ def mix(
         raise Mistake("a run is named twice; a model mixed with itself is itself", code="mix-of-one-run-twice")
     _require_company(named)
     refuse_if_taken(out, can_go_on=False)
-    first = named[0]
+    first = _with_text(named)
     valid = tokenize(first.corpus.valid, first.tokenizer, stream_folder())
     if valid.tokens < FEWEST_TOKENS:
         raise Mistake(
@@ -85,12 +86,13 @@ def mix(
             say(f"reading with {run.folder.name}")
             yield run.load(device)
 
-    heard = Heard.of(parts_in_turn(), list(windows.split(ROWS)))
+    heard = Heard.of(parts_in_turn(), list(windows.split(ROWS * max(1, length // windows.tokens_BT.shape[1]))))
     say("fitting the weights")
     fitted = fit_weights(heard)
     kept = [named[k] for k in fitted.kept]
     parts = [(run.record.model.name, run.load(device)) for run in kept]
     model = Mix.of(parts, fitted.gate, weighting=fitted.weighting, adapt=adapt)
+    model.end_id = first.tokenizer.end_id
     record = Record(
         task=NextToken.name,
         inputs=dataclasses.replace(first.record.inputs, parts=_ingredients(named, fitted)),
@@ -117,8 +119,8 @@ def _require_company(runs: Sequence[Run]) -> None:
     """Raise a Mistake unless there are at least two runs, all on one text, split and tokenizer."""
     if len(runs) < 2:
         raise Mistake("a mix is made of two runs or more; name the others too", code="mix-of-one-run")
-    first, *others = runs
-    for run in others:
+    first = _with_text(runs)
+    for run in runs:
         if run.record.inputs.tokenizer is None or run.tokenizer.hash != first.tokenizer.hash:
             mine, theirs = run.record.inputs.tokenizer, first.record.inputs.tokenizer
             of_others = f" ({mine} and {theirs})" if mine != theirs else f" (both {mine}, of different texts)"
@@ -127,12 +129,35 @@ def _require_company(runs: Sequence[Run]) -> None:
                 " only models of the same tokens can be mixed",
                 code="mix-of-different-tokenizers",
             )
+        if run.model.vocab_size != first.model.vocab_size:
+            raise Mistake(
+                f"{run.folder} predicts {run.model.vocab_size:,} tokens and {first.folder} predicts"
+                f" {first.model.vocab_size:,}; only models of the same tokens can be mixed",
+                code="mix-of-different-vocabularies",
+            )
+        if _is_opened(run):
+            continue  # its text is not known, and the mix says so
         if run.record.inputs.corpus["parts"] != first.record.inputs.corpus["parts"]:
             raise Mistake(
                 f"{run.folder} was trained on another text or split than {first.folder}; weights must be fitted on text that"
                 " no part was trained on: mix runs of one text and one split",
                 code="mix-of-different-texts",
             )
+
+
+def _is_opened(run: Run) -> bool:
+    return kind_of(run.record.model.name).way is Way.OPENED
+
+
+def _with_text(runs: Sequence[Run]) -> Run:
+    """Return the first run that was trained here, whose validation part the weights are fitted on."""
+    if (found := next((run for run in runs if not _is_opened(run)), None)) is None:
+        raise Mistake(
+            "the weights of a mix are fitted on the validation part of a run's text, and no text is known of folders of"
+            " others; name a run that was trained here, or make one of a folder: lmlab import FOLDER --out RUN",
+            code="mix-without-text",
+        )
+    return found
 
 
 def _ingredients(runs: Sequence[Run], fitted: Fitted) -> tuple[Ingredient, ...]:

@@ -2,6 +2,9 @@
 
 Batches are windows of a token stream. A model that carries a state reads long sequences instead, one piece at a time. It
 starts from a fresh state after `CARRIED_CHUNKS` pieces, so that a checkpoint never holds a carried state.
+
+Where the ends of documents are predicted, all models learn from windows of documents (`text/document_windows.py`), so that no
+prediction sees another document.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from lmlab.interface import CarriedLanguageModel, Loss, NeuralLanguageModel, Tex
 from lmlab.learn.task import PartName, Task
 from lmlab.learn.unit import Unit
 from lmlab.text.batches import draw_stretches, draw_windows, even_windows, filled
+from lmlab.text.document_windows import DocumentWindows
 
 if TYPE_CHECKING:
     from lmlab.interface import Learner
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
     from lmlab.text.stream import TokenStream
     from lmlab.text.tokenizers import Tokenizer
 
+CARRIED_WINDOW = 4  # pieces in a window of a document, for models that carry a state
 CARRIED_CHUNKS = 16  # pieces of truncated backpropagation between fresh states; checkpoints are written there
 VALIDATION_TOKENS = 16_384  # at most: enough to rank weights, few enough to evaluate often
 SAMPLE_TOKENS = 100
@@ -48,6 +53,7 @@ class NextToken(Task):
     length: int
     tokenizer: Tokenizer
     chunks: int | None  # pieces of `length` tokens per sequence, for models that carry a state; None: windows
+    documents: DocumentWindows | None = None  # windows of the training part, if the ends of its documents are predicted
 
     @classmethod
     def of(
@@ -79,9 +85,10 @@ class NextToken(Task):
                 f" set length to {most} or less, or a longer context",
                 code="window-longer-than-context",
             )
-        rows, length = model.batch_shape
-        length = min(config.length or length, train.tokens)
-        carries = isinstance(model, CarriedLanguageModel)
+        documents = document_windows(model, train, config.length)
+        rows, length = usual_shape(model, documents)
+        length = min(config.length or length, train.tokens) if documents is None else length
+        carries = isinstance(model, CarriedLanguageModel) and documents is None
         valid = valid if valid is not None and valid.tokens else None
         return cls(
             train=train,
@@ -92,10 +99,13 @@ class NextToken(Task):
             rows=config.rows or rows * larger,
             length=length,
             chunks=min(CARRIED_CHUNKS, max(1, train.tokens // length)) if carries else None,
+            documents=documents,
         )
 
     def batch(self, seed: int, step: int) -> Windows:
         """Draw windows, or sequences that may cross document boundaries for models that carry a state."""
+        if self.documents is not None:
+            return self.documents.draw(self.rows, seed, step)
         if self.chunks is None:
             return draw_windows(self.train, self.rows, self.length, seed, step)
         return Windows(draw_stretches(self.train, self.rows, self.length * self.chunks, seed, step))
@@ -132,6 +142,7 @@ class NextToken(Task):
         """
         pieces = self.chunks or 1
         share = filled(self.train, self.length) if self.chunks is None else 1.0
+        share = share if self.documents is None else self.documents.filled
         known = [
             model.training_flops(self.rows, self.length, past=k * self.length, filled=share) for k in range(pieces)
         ]
@@ -154,6 +165,9 @@ class NextToken(Task):
         ids: list[int] = []
         for _ in range(SAMPLE_TOKENS):
             ids.append(int(torch.multinomial(logp_BV[0].float().exp().cpu(), 1, generator=luck)))
+            if ids[-1] == self.tokenizer.end_id:  # another document
+                logp_BV, state = model.begin(1)
+                continue
             logp_BV, state = model.advance(torch.tensor([ids[-1:]], device=logp_BV.device), state)
         return self.tokenizer.decode(ids)
 
@@ -161,3 +175,23 @@ class NextToken(Task):
     def worst_nats(self) -> float:
         """The nats per token above which training has diverged: the loss of a uniform guess plus `DIVERGED_NATS`."""
         return math.log(self.vocab_size) + DIVERGED_NATS
+
+
+def document_windows(model: TextLearner, train: TokenStream, length: int | None = None) -> DocumentWindows | None:
+    """Return the windows of the documents that a model learns from; None if the ends of documents are not predicted.
+
+    Args:
+        model: the model in training.
+        train: the training tokens.
+        length: tokens of a window at most; None: as the model usually has.
+    """
+    if not train.has_ends:
+        return None
+    carries = isinstance(model, CarriedLanguageModel)
+    return DocumentWindows(train, length or model.batch_shape[1] * (CARRIED_WINDOW if carries else 1))
+
+
+def usual_shape(model: TextLearner, documents: DocumentWindows | None) -> tuple[int, int]:
+    """Return the default rows of a batch and the tokens of a row. Batches of documents have as many tokens as others."""
+    rows, length = model.batch_shape
+    return (rows, length) if documents is None else (documents.rows_of(rows * length), documents.length)

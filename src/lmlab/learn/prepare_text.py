@@ -11,21 +11,22 @@ import torch
 
 from lmlab.config import Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware, choose
-from lmlab.interface import Learner, TextLearner
+from lmlab.interface import LanguageModel, Learner, TextLearner
 from lmlab.learn.choose_size import sized
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.lineage import InitialWeights, initial_weights, lineage_of
 from lmlab.learn.memory_needed import refuse_what_memory_cannot_hold
-from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
+from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken, document_windows, usual_shape
 from lmlab.learn.pace import Speed
 from lmlab.learn.prepared import PreparedCount, PreparedLearner
 from lmlab.learn.request import TrainingRequest
 from lmlab.learn.settings import TrainConfig
 from lmlab.models.families.softmax import SoftmaxModel
 from lmlab.text.corpus import Corpus, read
+from lmlab.text.documents import NONE
 from lmlab.text.fingerprint import Fingerprint, fingerprint_of
 from lmlab.text.stream import TokenStream, tokenize
-from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+from lmlab.text.tokenizers import Tokenizer, tokenizer_for
 
 COUNTED_TOKENS = "char"  # default tokenizer of counting models
 
@@ -50,7 +51,9 @@ def prepare_text(request: TrainingRequest, kind_of_task: type[NextToken]) -> Pre
     cls: type[TextLearner] = request.model_class
     request.refuse_columns()
     config, loop, hardware = _config(request), request.loop, request.hardware()
-    text = _read(request, cls.usual_tokenizer)
+    if kind_of_task is not NextToken:
+        request.refuse_documents()
+    text = _read(request, cls.usual_tokenizer, has_ends=kind_of_task is NextToken)
     loop = replace(loop, budget=loop.budget.over(text.stream.tokens))
     speed = None
     if request.is_new:
@@ -62,7 +65,7 @@ def prepare_text(request: TrainingRequest, kind_of_task: type[NextToken]) -> Pre
         model = _with_weights(cls, config, text.tokenizer, weights)
     if speed is not None:
         hardware = replace(hardware, now=speed.threads, tokens_per_second=speed.tokens_per_second)
-        loop = _with_rows(loop, model, hardware, speed.rows)
+        loop = _with_rows(loop, model, hardware, speed.rows, text.stream)
     return PreparedLearner(
         request=request,
         data=text.corpus,
@@ -102,6 +105,8 @@ def fresh_model(cls: type[Any], config: Any, tokenizer: Tokenizer, seed: int) ->
     torch.manual_seed(seed)
     model = cls(config, tokenizer.vocab_size)
     model.take_vocabulary(tokenizer.vocabulary)
+    if isinstance(model, LanguageModel):
+        model.end_id = tokenizer.end_id
     return model
 
 
@@ -112,8 +117,12 @@ def _config(request: TrainingRequest) -> Any:
     return make(request.model_class.Config, {**request.begin.record.model.config, **request.settings}, request.model)
 
 
-def _read(request: TrainingRequest, usual_tokenizer: Callable[[int], str]) -> _Text:
-    """Read and tokenize the text of a request, or of the run that is resumed."""
+def _read(request: TrainingRequest, usual_tokenizer: Callable[[int], str], *, has_ends: bool = True) -> _Text:
+    """Read and tokenize the text of a request, or of the run that is resumed.
+
+    Args:
+        has_ends: whether the task predicts the ends of documents, so that the text may be divided into them.
+    """
     request.refuse_taken_folder()
     if request.resumed is not None:
         corpus, tokenizer = request.resumed.corpus, request.resumed.tokenizer
@@ -123,7 +132,7 @@ def _read(request: TrainingRequest, usual_tokenizer: Callable[[int], str]) -> _T
             stream=tokenize(corpus.train, tokenizer, stream_folder()),
             learned_from=(),
         )
-    corpus = request.data if isinstance(request.data, Corpus) else read(request.data, **request.text_division)
+    corpus = _corpus(request, has_ends)
     if not corpus.train.bytes:
         raise Mistake(
             f"{corpus.name} has no training part; give it a share above 0 in {{split}}",
@@ -141,15 +150,34 @@ def _read(request: TrainingRequest, usual_tokenizer: Callable[[int], str]) -> _T
     return _Text(corpus=corpus, tokenizer=tokenizer, stream=stream, learned_from=learned_from)
 
 
+def _corpus(request: TrainingRequest, has_ends: bool) -> Corpus:
+    """Return the text of a new run, divided into documents as asked, or as the run was whose weights it starts from."""
+    if isinstance(request.data, Corpus):
+        corpus = request.data
+    elif request.begin is not None and request.documents in ("auto", request.begin.rule.mode):
+        corpus = read(request.data, **request.text_division, documents=request.begin.rule)
+    else:
+        corpus = read(request.data, **request.text_division, documents=request.documents if has_ends else "none")
+    if request.begin is not None and (corpus.rule == NONE) != (request.begin.tokenizer.end_id is None):
+        learned = "no end of a document" if corpus.rule != NONE else "the end of a document"
+        raise Mistake(
+            f"{request.begin.folder} has learned {learned}, and goes on so; divide the text with {{documents}}",
+            code="from-other-documents",
+            documents=request.begin.rule.mode,
+        )
+    return corpus
+
+
 def _tokenizer(request: TrainingRequest, usual_tokenizer: Callable[[int], str], corpus: Corpus) -> Tokenizer:
     """Return the tokenizer of the run that the weights come from, else the requested one, else the model's default."""
     if request.begin is not None:
         return request.begin.tokenizer
     asked = request.tokenizer
     if isinstance(asked, Tokenizer):
-        return asked
+        separator = corpus.rule.separator
+        return asked if separator is None else asked.with_end(separator.decode())
     spec = usual_tokenizer(corpus.train.bytes) if asked is None else asked
-    return train_tokenizer(spec, corpus.train.pieces(), at_most=asked is None)
+    return tokenizer_for(corpus, spec, at_most=asked is None)
 
 
 def _sized(
@@ -168,7 +196,7 @@ def _sized(
 
     def timed_task(model: Learner, rows: float) -> NextToken:
         assert isinstance(model, TextLearner)
-        few = _with_rows(any_length, model, hardware, rows)
+        few = _with_rows(any_length, model, hardware, rows, stream)
         return _task(kind_of_task, model, text, few, hardware, validates=False)
 
     return sized(
@@ -202,11 +230,14 @@ def _task(
     return kind_of_task.of(model, text.tokenizer, text.stream, valid, loop, larger)
 
 
-def _with_rows(loop: TrainConfig, model: TextLearner, hardware: Hardware, share: float) -> TrainConfig:
+def _with_rows(
+    loop: TrainConfig, model: TextLearner, hardware: Hardware, share: float, stream: TokenStream
+) -> TrainConfig:
     """Return the loop settings with `share` of the default rows on this hardware."""
     if share == 1:
         return loop
-    return replace(loop, rows=max(1, round(share * hardware.batch * model.batch_shape[0])))
+    rows, _ = usual_shape(model, document_windows(model, stream, loop.length))
+    return replace(loop, rows=max(1, round(share * hardware.batch * rows)))
 
 
 def _with_weights(cls: type[TextLearner], config: Any, tokenizer: Tokenizer, weights: InitialWeights) -> TextLearner:
@@ -227,4 +258,6 @@ def _with_weights(cls: type[TextLearner], config: Any, tokenizer: Tokenizer, wei
     if weights.calibrated is not None:
         assert isinstance(model, SoftmaxModel)
         model.multiply_logits(1 / weights.calibrated)
+    if isinstance(model, LanguageModel):
+        model.end_id = tokenizer.end_id
     return model

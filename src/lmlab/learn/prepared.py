@@ -148,7 +148,9 @@ class PreparedCount(Prepared):
 
     def fit(self) -> CountModel:
         """Count the tokens and return the estimated model."""
-        return self.model.fit(self.config, self.tokenizer.vocabulary, self.stream)
+        model = self.model.fit(self.config, self.tokenizer.vocabulary, self.stream)
+        model.end_id = self.tokenizer.end_id
+        return model
 
     def learn(self) -> Run:
         """Count the tokens and save the estimated model."""

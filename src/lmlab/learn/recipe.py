@@ -37,6 +37,7 @@ PLAIN: dict[str, tuple[type, ...]] = {  # allowed types by key
     "budget": (str,),
     "split": (list,),
     "split_by": (str,),
+    "documents": (str,),
     "valid": (str, list),
     "test": (str, list),
     "seed": (int,),
@@ -90,6 +91,8 @@ def recipe_text(record: Record, folder: Path) -> str:
         adapt = " --adapt" * bool(record.model.config.get("adapt"))
         runs = " ".join(quote(part.run) for part in parts)
         return f"# Repeats {folder.name}: lmlab mix {runs}{adapt} --out NEW\n"
+    if "imported" in corpus:
+        return f"# Repeats {folder.name}: lmlab import {quote(corpus['imported'])} --out NEW\n"
     own = [ancestor for ancestor in asked.lineage if ancestor.run is None]
     others = [ancestor for ancestor in asked.lineage if ancestor.run is not None]
     begun = {"from": others[-1].run} if others else {}
@@ -104,6 +107,7 @@ def recipe_text(record: Record, folder: Path) -> str:
         "budget": budgets[0],
         "split": list(corpus["split"]) if corpus["valid"] is None and corpus["test"] is None else None,
         "split_by": None if corpus.get("divided_by", "given") == "given" else corpus["divided_by"],
+        "documents": corpus.get("documents"),
         "valid": corpus["valid"],
         "test": corpus["test"],
         "seed": asked.seed,

@@ -37,6 +37,7 @@ class TrainingRequest:
     budget: Budget
     split: Sequence[float] = (80, 10, 10)
     split_by: SplitBy = "auto"
+    documents: str = "auto"
     valid: Text | None = None
     test: Text | None = None
     seed: int = 0
@@ -120,9 +121,19 @@ class TrainingRequest:
         """The division of a plain text into parts, as arguments of `lmlab.text.corpus.read`."""
         return {**self._parts, "split_by": self.split_by}
 
+    def refuse_documents(self) -> None:
+        """Raise a Mistake if the text is to be divided into documents but the task does not predict ends."""
+        if self.documents not in ("auto", "none"):
+            raise Mistake(
+                f"{{documents}} divides a text for language models, and {self.model} is none; leave it out",
+                code="documents-without-language-model",
+                documents=None,
+            )
+
     @property
     def table_division(self) -> dict[str, Any]:
         """The division of the rows of a table into parts. Raises a Mistake if `split_by` is set."""
+        self.refuse_documents()
         if self.split_by != "auto":
             raise Mistake(
                 "{split_by} divides plain text; the rows of a table are drawn; leave it out",

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from lmlab.config import Mistake
 from lmlab.disk.locks import locked
 from lmlab.learn.fingerprint_files import fingerprints_in
+from lmlab.learn.foreign_folders import format_of
 from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
 from lmlab.learn.record import FORMATS, Record, read_record
 from lmlab.learn.run_advice import how_to_resume
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from lmlab.interface import LanguageModel, Saved
     from lmlab.text.corpus import Corpus
+    from lmlab.text.documents import DocumentRule
     from lmlab.text.fingerprint import Fingerprint
     from lmlab.text.parts import Part
     from lmlab.text.tokenizers import Tokenizer
@@ -101,6 +103,7 @@ class Run:
         """The trained model of any task. Its weights are checked against their recorded hash."""
         from safetensors import SafetensorError
 
+        from lmlab.interface import LanguageModel
         from lmlab.learn.rebuilding import rebuild_model
 
         vocab_size = 0 if self.record.inputs.tokenizer is None else self.tokenizer.vocab_size
@@ -110,7 +113,18 @@ class Run:
             raise Mistake(
                 f"{self.folder}/model.safetensors cannot be read ({error}); train again", code="weights-not-readable"
             ) from None
-        return rebuild_model(self.folder, self.record, vocab_size, tensors)
+        saved = rebuild_model(self.folder, self.record, vocab_size, tensors)
+        if isinstance(saved, LanguageModel):
+            saved.end_id = self.tokenizer.end_id
+        return saved
+
+    @property
+    def rule(self) -> DocumentRule:
+        """How the training text was divided into documents; their end is predicted unless the mode is "none"."""
+        from lmlab.text.documents import NONE, DocumentRule
+
+        corpus = self.record.inputs.corpus
+        return DocumentRule(corpus["documents"], corpus["separator"].encode()) if "documents" in corpus else NONE
 
     @property
     def model(self) -> LanguageModel:
@@ -197,6 +211,11 @@ class Run:
         """The corpus of the training, read again and checked against its recorded hashes."""
         from lmlab.text.corpus import Corpus
 
+        if not self.record.inputs.corpus["parts"]:
+            raise Mistake(
+                f"{self.folder} is a model that others trained on a text that is not known here; name a text",
+                code="run-without-text",
+            )
         return Corpus.from_spec(dict(self.record.inputs.corpus))
 
     @property
@@ -266,12 +285,14 @@ def opened(run: Run | Path | str) -> Run:
 
 
 def load_run(folder: Path | str) -> Run:
-    """Load a run from its folder.
+    """Load a run from its folder, or open the model folder of another program as a run.
 
     Raises:
         Mistake: the run is missing or damaged, or has an unknown format.
     """
     folder = Path(folder)
+    if (foreign := format_of(folder)) is not None:
+        return foreign.open(folder)
     path = required_record_file(folder)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

@@ -9,6 +9,7 @@ from typing import Any
 
 from lmlab.config import LISTED, Mistake
 from lmlab.disk.files import as_typed
+from lmlab.learn.foreign_folders import format_of
 
 RECORD = "run.json"
 OLD_RECORD = "config.json"  # of formats 1 and 2; Hugging Face uses the same name
@@ -37,16 +38,23 @@ def required_record_file(folder: Path) -> Path:
         )
     if path := record_file(folder):
         return path
-    if family := _huggingface_family(folder / OLD_RECORD):
-        raise Mistake(
-            f"{folder} is a Hugging Face folder ({family}), not a run of lmlab; for its parameters type:"
-            f" lmlab count {as_typed(folder / OLD_RECORD)}",
-            code="folder-of-huggingface",
-        )
     files = [file for name in (RECORD, OLD_RECORD) for depth in ("*", "*/*") for file in folder.glob(f"{depth}/{name}")]
     inside = sorted({str(file.parent) for file in files if record_file(file.parent)})
     runs = f"; there are runs inside it: {', '.join(inside[:LISTED])}" if inside else ""
     raise Mistake(f"{folder} is not a run: it has no {RECORD}{runs}", code="folder-is-no-run")
+
+
+def require_openable(folder: Path) -> None:
+    """Raise a Mistake unless the folder holds a run, or a model of another program that can be opened as one."""
+    if (foreign := format_of(folder)) is not None:
+        foreign.check(folder)
+    else:
+        required_record_file(folder)
+
+
+def is_of_huggingface(folder: Path) -> bool:
+    """Whether a folder holds a config.json of Hugging Face."""
+    return bool(_huggingface_family(folder / OLD_RECORD))
 
 
 def drop_old_record(folder: Path) -> None:

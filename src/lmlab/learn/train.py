@@ -32,6 +32,7 @@ def train(
     budget: str | float | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
     split_by: SplitBy = "auto",
+    documents: str = "auto",
     valid: Text | None = None,
     test: Text | None = None,
     seed: int = 0,
@@ -56,6 +57,8 @@ def train(
         out: the folder of the new run.
         tokenizer: the tokenizer or its kind. Default: characters for a language model, and what suits other models.
         budget: seconds, steps or tokens of training, such as "3m".
+        documents: how the text is divided into documents whose end is predicted: "lines", "blank", "jsonl:FIELD", "files",
+            "none", or "auto": as the text plainly consists of documents.
         settings: settings of the model (its Config).
         learning: settings of the training loop (TrainConfig without budget and seed).
         columns: the columns of a table to use, if they are ambiguous.
@@ -82,6 +85,7 @@ def train(
         budget=Budget.parse(budget),
         split=split,
         split_by=split_by,
+        documents=documents,
         valid=valid,
         test=test,
         seed=seed,

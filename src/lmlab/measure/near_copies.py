@@ -7,7 +7,8 @@ order.
 
 Where the sample cannot tell, or a fifth of the text occurs in the training text, both are compared byte for byte, if the
 training text is at hand: a text of which half stands in the training text, in pieces of 50 bytes, is not held out, whatever
-the reason. Documents that are shorter than such a piece cannot be compared so; where they decide, nothing is known.
+the reason. Documents that are shorter than such a piece cannot be compared so. Where they decide, the share of whole documents
+that were trained on tells, if the ends of documents are predicted; else nothing is known.
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ def _look(text: Fingerprint, part: Part, at_hand: AtHand | None) -> HeldOut:
     """What one fingerprint shows, and where that is not enough, the bytes."""
     if not text.is_known:
         return _unknown(NOT_KNOWN)
-    found = _look_in_samples(text, part) if len(text.pieces.hashes) else _unknown(TOO_FEW_PIECES)
+    has_samples = len(text.pieces.hashes) or (text.documents is not None and part.has_ends)
+    found = _look_in_samples(text, part) if has_samples else _unknown(TOO_FEW_PIECES)
     if found.verdict == "not held out" or not (found.verdict == "unknown" or found.asks_for_bytes):
         return found
     training = at_hand(text.sha256) if at_hand is not None and text.sha256 else None
@@ -131,12 +133,18 @@ def _look_in_samples(text: Fingerprint, part: Part) -> HeldOut:
     forwards = text.look_for(part)
     found = _judge(text.pieces, *forwards["pieces"], "of its pieces")
     backwards = text.look_for(part, backwards=True)
+    of_documents = []
+    if text.documents is not None and "documents" in forwards:
+        looks = ((forwards, "of its documents"), (backwards, "of its documents, read backwards,"))
+        of_documents = [_judge(text.documents, *look["documents"], what) for look, what in looks]
+        if _in_short_documents(part) > MOST_SHARED:
+            found = of_documents[0]
     others = [
         _judge(text.words, *forwards["words"], f"of its sets of {WORDS} neighbouring words"),
         _judge(text.pieces, *backwards["pieces"], "of its pieces, read backwards,"),
         _judge(text.words, *backwards["words"], f"of its sets of {WORDS} neighbouring words, read backwards,"),
     ]
-    copies = [one for one in [found, *others] if one.verdict == "not held out"]
+    copies = [one for one in [found, *of_documents, *others] if one.verdict == "not held out"]
     return max(copies, key=lambda one: one.copied or 0.0, default=found)
 
 

@@ -110,7 +110,7 @@ class Spread(JsonRecord):
             return self.whole
         of = self.whole.documents
         pieces = [(r.document, start, stop) for r in self.readings for start, stop in r.stretches]
-        return Part(self.whole.name, [_piece(of[document], start, stop) for document, start, stop in pieces])
+        return Part(self.whole.name, [of[document].piece(start, stop) for document, start, stop in pieces])
 
     @property
     @in_json
@@ -138,7 +138,7 @@ def spread(part: Part, limit_bytes: int, *, history_bytes: int = HISTORY_BYTES, 
         places = draw_places(np.array([d.size for d in part.documents]), limit_bytes, drawn)
         readings = _readings(part.documents, places, history_bytes)
         if sum(r.stop - r.start for r in readings) < NEARLY_ALL * part.bytes:
-            read = [_piece(part.documents[r.document], r.start, r.stop) for r in readings]
+            read = [part.documents[r.document].piece(r.start, r.stop) for r in readings]
             return Spread(whole=part, part=Part(part.name, read), readings=tuple(readings), share=places.share)
     return everything(part)
 
@@ -177,9 +177,12 @@ def _readings(documents: Sequence[Document], places: Places, history_bytes: int)
 
 
 def word_end(document: Document, place: int) -> int:
-    """The first end of a word at or after a place in a document, or the next character where no word ends nearby."""
-    if place <= 0 or place >= document.size:
-        return min(max(place, 0), document.size)
+    """The first end of a word at or after a place in a document, or the next character where no word ends nearby.
+
+    Never inside the separator of a document, which is one token.
+    """
+    if place <= 0 or place > document.size - max(1, document.separator_bytes):
+        return 0 if place <= 0 else document.size
     with open(document.path, "rb") as file:
         file.seek(document.start + place - 1)
         block = file.read(min(WORD_REACH + 1, document.size - place + 1))
@@ -190,10 +193,6 @@ def word_end(document: Document, place: int) -> int:
         if block[i] & 0xC0 != 0x80:
             return place + i - 1
     return document.size
-
-
-def _piece(document: Document, start: int, stop: int) -> Document:
-    return Document(document.path, document.start + start, document.start + stop)
 
 
 def _count(number: int, what: str) -> str:

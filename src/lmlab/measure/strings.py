@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from textwrap import shorten
 from typing import TYPE_CHECKING, NamedTuple, final, overload
@@ -19,11 +19,12 @@ import numpy as np
 from lmlab.config import Mistake
 from lmlab.measure.score import nats_of_tokens
 from lmlab.page.numbers import counted
-from lmlab.records import JsonRecord, in_json, json_key
+from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, json_key
+from lmlab.text.codings import Encoded
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
-    from lmlab.text.tokenizers import Encoded, Tokenizer
+    from lmlab.text.tokenizers import Tokenizer
 
 WORD = re.compile(r"\S+")
 SHORT = 60  # characters of a text that a console is shown
@@ -52,10 +53,14 @@ class ScoredWord(JsonRecord):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredText(JsonRecord):
-    """One string and what it costs, its end not included. An unknown word costs its symbol and its spelling."""
+    """One string and what it costs. An unknown word costs its symbol and its spelling.
+
+    The last word is the end of the string, where the model predicts ends and it was asked for.
+    """
 
     text: str
     words: tuple[ScoredWord, ...]
+    separator_bytes: int = field(default=0, metadata=NOT_IN_JSON)  # that the end stands for, where it is scored
 
     def __repr__(self) -> str:
         return f"ScoredText({shorten(self.text, SHORT)!r}, {self.bits:.2f} bits, {counted(len(self.words), 'word')})"
@@ -85,8 +90,8 @@ class ScoredText(JsonRecord):
     @property
     @in_json
     def bytes(self) -> int:
-        """Of the string, in UTF-8."""
-        return len(self.text.encode())
+        """Of the string, in UTF-8, and of the separator that its end stands for."""
+        return len(self.text.encode()) + self.separator_bytes
 
 
 @final
@@ -135,8 +140,16 @@ class ScoredTexts(Sequence[ScoredText]):
         return np.flatnonzero(is_unknown)
 
 
-def score_texts(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) -> ScoredTexts:
-    """Score each string as a text of its own, from its beginning to wherever it ends."""
+def score_texts(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str], *, end: bool = True) -> ScoredTexts:
+    """Score each string as a text of its own, from its beginning.
+
+    Args:
+        model: the model.
+        tokenizer: its tokenizer.
+        texts: the strings.
+        end: whether the end of each string is scored too, where the model predicts ends: then 2^-bits is the probability of
+            this string, else that of all strings that begin so.
+    """
     texts = list(texts)
     try:
         "".join(texts).encode()
@@ -149,6 +162,9 @@ def score_texts(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]
         ) from None
     encoded, lengths = tokenizer.encode_each(texts)
     tokenizer.require_lossless(texts, encoded, lengths)
+    if end and tokenizer.end_id is not None:
+        ids = np.insert(encoded.ids, np.cumsum(lengths), tokenizer.end_id)
+        encoded, lengths = Encoded(ids, encoded.spellings), lengths + 1
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
     nats = nats_of_tokens(model, encoded.ids, starts)
     if encoded.spellings:
@@ -161,6 +177,11 @@ def _in_words(
     text: str, tokenizer: Tokenizer, ids: np.ndarray, spellings: Sequence[str], nats: np.ndarray
 ) -> ScoredText:
     """A token belongs to the word it ends in or, being white space, stands before; white space at the end to the last."""
+    if len(ids) and ids[-1] == tokenizer.end_id:
+        found = _in_words(text, tokenizer, ids[:-1], spellings, nats[:-1])
+        end = Costs(tokenizer.piece(int(ids[-1])), float(nats[-1]) / math.log(2))
+        size = len((tokenizer.separator or "").encode())
+        return replace(found, words=(*found.words, ScoredWord(text=end.text, tokens=(end,))), separator_bytes=size)
     left = iter(spellings)
     pieces = [next(left, "") if id == tokenizer.unknown_id else tokenizer.piece(id) for id in ids.tolist()]
     costs = [

@@ -25,8 +25,29 @@ HELD_OUT = 0.05  # of the sample, at its end
 WORTH = 0.001  # a higher order must save this share of the nats to be worth its size
 
 
-def choose_order(tokens: Ids, restarts_V: NDArray[np.bool_], vocab_size: int) -> int:
+def of_any_place(
+    ids: NDArray[np.unsignedinteger], starts: NDArray[np.int64]
+) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
+    """Return documents from all over a text, in random order, of about SAMPLE tokens: a list may be sorted.
+
+    Args:
+        ids: the tokens of all documents.
+        starts: where each document starts in `ids`, then len(ids).
+
+    Returns:
+        Their tokens, and where each starts in them, then their number.
+    """
+    chosen = np.random.default_rng(0).permutation(len(starts) - 1)
+    ends = np.cumsum(np.diff(starts)[chosen])
+    count = int(np.searchsorted(ends, SAMPLE)) + 1
+    found = [ids[starts[document] : starts[document + 1]] for document in chosen[:count].tolist()]
+    return np.concatenate(found), np.concatenate([[0], ends[:count]])
+
+
+def choose_order(tokens: Ids, restarts_V: NDArray[np.bool_], vocab_size: int, text_tokens: int | None = None) -> int:
     """The smallest order whose held-out nats are within WORTH of the best; tokens are made by `with_begins`.
+
+    text_tokens: of the text that `tokens` are a sample of; None: they are all of it.
 
     A text r times as long as the sample carries longer histories: at h nats a token, histories of k tokens are about
     exp(h k) in number, so the same evidence for each is reached with k + log(r) / h tokens.
@@ -43,7 +64,7 @@ def choose_order(tokens: Ids, restarts_V: NDArray[np.bool_], vocab_size: int) ->
         if len(nats) >= SURE_ORDER and nats[-1] > min(nats):
             break
     order = 1 + next(i for i, n in enumerate(nats) if n <= min(nats) * (1 + WORTH))
-    tokens_held_out, longer = len(sample) - cut, len(tokens) / max(1, len(sample))
+    tokens_held_out, longer = len(sample) - cut, (text_tokens or len(tokens)) / max(1, len(sample))
     if longer > 1 and min(nats) > 0:
         order += round(math.log(longer) * tokens_held_out / min(nats))
     return min(order, MOST_ORDER)

@@ -23,7 +23,7 @@ from lmlab.config import Aside, Mistake
 from lmlab.formulas import Part, Size, weights
 from lmlab.interface import ContextPolicy, CountModel, State, spend
 from lmlab.models._ngram_count import count_ngrams, with_begins
-from lmlab.models._ngram_order import CUSTOMARY_ORDER, choose_order
+from lmlab.models._ngram_order import CUSTOMARY_ORDER, choose_order, of_any_place
 from lmlab.models._ngram_query import Tables
 from lmlab.models._ngram_smooth import Level, discounts, kneser_ney, relative_frequencies
 from lmlab.models.bag import LEAST_K, MOST_K
@@ -112,7 +112,7 @@ class NGram(CountModel):
         tokens = with_begins(train.ids, train.starts, V)
         train.put_away()
         if config.order is None:
-            chosen = CUSTOMARY_ORDER if vocabulary.words else choose_order(tokens, restarts_V, V)
+            chosen = CUSTOMARY_ORDER if vocabulary.words else _chosen_order(train, tokens, restarts_V, V)
             config = dataclasses.replace(config, order=chosen)
         assert config.order is not None
         counting = count_ngrams(tokens, restarts_V, V, config.order)
@@ -248,6 +248,14 @@ class NGram(CountModel):
         which = "" if len(orders) == 1 else f"of order {orders[0]} "
         few = "where the text has too few kinds of n-grams to estimate them"
         return [Aside(f"{fixed}, {few}: {which}{why}; nothing to mend")]
+
+
+def _chosen_order(train: TokenStream, tokens: NDArray[np.int32], restarts_V: NDArray[np.bool_], vocab_size: int) -> int:
+    """The order that predicts a held-out piece of the text best: its end, or documents from all over it."""
+    if not train.has_ends:
+        return choose_order(tokens, restarts_V, vocab_size)
+    sample = with_begins(*of_any_place(train.ids, train.starts), vocab_size)
+    return choose_order(sample, restarts_V, vocab_size, max(len(sample), len(tokens)))
 
 
 def _with_restart(config: NGramConfig, vocabulary: Vocabulary) -> NGramConfig:

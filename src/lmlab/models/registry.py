@@ -44,6 +44,7 @@ class Way(Enum):
     COUNTS = "counts"  # in one pass; the same whatever the seed
     LEARNS = "learns"  # by gradient descent, as long as it is given
     MIXES = "mixes"  # not by itself: it is made of models that do
+    OPENED = "opened"  # elsewhere: it is opened from a folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +101,16 @@ _MIX = Kind(
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX)}
 
 
+_HUGGINGFACE = Kind(
+    name="huggingface",
+    where="lmlab.models.huggingface:HuggingFace",
+    about="a causal language model of a Hugging Face folder",
+    way=Way.OPENED,
+    ladder=False,
+)
+OPENED: dict[str, Kind] = {_HUGGINGFACE.name: _HUGGINGFACE}  # kinds that nobody trains or names here
+
+
 def register(*kinds: Kind) -> None:
     """Add kinds of models, so that every verb knows them by name."""
     for kind in kinds:
@@ -141,6 +152,8 @@ def kind_of(name: str) -> Kind:
         )
     if name in KINDS:
         return KINDS[name]
+    if name in OPENED:
+        return OPENED[name]
     if ":" in name:
         return _brought(name)
     entries = {point.name: point for point in metadata.entry_points(group=GROUP)}
@@ -177,7 +190,7 @@ def our_name(name: str) -> str:
 
 def where(name: str) -> str:
     """What a kind is called where that must not be the choice of whoever wrote it: our own word, or `package.module:Class`."""
-    if name in KINDS or ":" in name:
+    if name in KINDS or name in OPENED or ":" in name:
         return name
     return next((point.value for point in metadata.entry_points(group=GROUP) if point.name == name), name)
 
@@ -189,6 +202,12 @@ def trainable_kind(name: str) -> Kind:
         raise Mistake(
             f"{an(name)} is not trained on a text but made of runs: lmlab {name} RUN RUN --out RUN",
             code="model-made-of-runs",
+        )
+    if kind.way is Way.OPENED:
+        raise Mistake(
+            f"{an(name)} model is opened from a folder and not trained here; to train it further, make it a run:"
+            " lmlab import FOLDER --out RUN",
+            code="model-opened-from-folder",
         )
     return kind
 

@@ -63,7 +63,7 @@ class Worker:
         self, model: LanguageModel, tokenizer: Tokenizer, limits: Limits, max_rows: int, precision: str
     ) -> None:
         self._model, self._limits, self._max_rows = model, limits, max_rows
-        self.engine = Engine(model, tokenizer, max_rows=max_rows, precision=precision, lookahead=2)
+        self.engine = Engine(model, tokenizer, max_rows=max_rows, precision=precision)
         self._calls: dict[Call, None] = {}  # in the order of their next turn
         self._of: dict[Request, Call] = {}
         self._lock, self._wake, self._ends = threading.Lock(), threading.Event(), False

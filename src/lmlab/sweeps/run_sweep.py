@@ -123,6 +123,7 @@ def sweep(
     tokenizer: str | None = None,
     split: Sequence[float] = (80, 10, 10),
     split_by: SplitBy = "auto",
+    documents: str = "auto",
     valid: Text | None = None,
     test: Text | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -149,6 +150,8 @@ def sweep(
         tokenizer: the tokenizer of all points; its default is "char".
         split: the shares of the training, validation and test parts.
         split_by: the unit that is divided among the parts.
+        documents: how the text is divided into documents whose end is predicted: "lines", "blank", "jsonl:FIELD", "files",
+            "none", or "auto": as the text plainly consists of documents.
         valid: a separate validation text.
         test: a separate test text.
         settings: model settings that all points share.
@@ -190,7 +193,11 @@ def sweep(
             both = f"{{{option}}} and {{over}} both name {', '.join(sorted(twice))}; leave one of them out"
             raise Mistake(both, code="fixed-beside-axis", over=None, **{option: None})
     spec = plain_spec("char" if tokenizer is None else tokenizer)
-    corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, split_by=split_by)
+    corpus = (
+        text
+        if isinstance(text, Corpus)
+        else read(text, valid=valid, test=test, split=split, split_by=split_by, documents=documents)
+    )
     if not corpus.test.bytes and not corpus.valid.bytes:
         instead = "give one a share above 0 in {split}" if test is None and valid is None else "name one with {test}"
         raise Mistake(

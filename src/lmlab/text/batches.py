@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from lmlab.interface import Windows
+from lmlab.text.document_windows import DocumentWindows
 from lmlab.text.stream import TokenStream
 
 
@@ -66,7 +67,12 @@ def filled(stream: TokenStream, length: int) -> float:
 
 
 def even_windows(stream: TokenStream, rows: int, length: int) -> Windows:
-    """At most `rows` windows spread evenly over the stream, always the same ones: what validation looks at."""
+    """At most `rows` windows spread evenly over the stream, always the same ones: what validation looks at.
+
+    Where the ends of documents are predicted, as many tokens in windows of documents, which may be shorter and more.
+    """
+    if stream.has_ends:
+        return DocumentWindows(stream, length).even(max(1, rows) * length)
     rows = max(1, min(rows, stream.tokens // length))
     places_B = (np.arange(rows) * (stream.tokens / rows)).astype(np.int64)
     return windows_at(stream, places_B, length)

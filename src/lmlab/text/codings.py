@@ -83,6 +83,10 @@ class Coding(ABC):
         lengths = np.array([sum(len(part.ids) for part in of_text) for of_text in encoded], dtype=np.int64)
         return Encoded(ids, [spelling for part in parts for spelling in part.spellings]), lengths
 
+    def encode_documents(self, texts: Sequence[str]) -> tuple[Encoded, np.ndarray]:
+        """Many short documents: all their tokens end to end, as `encode` gives them, and how many each has."""
+        return self.encode_each(texts)
+
     @abstractmethod
     def decode(self, ids: np.ndarray, spellings: Sequence[str]) -> str:
         """The text of one document's ids."""
@@ -152,6 +156,13 @@ class ByteCoding(ByteStringCoding):
         for chunk in chunks:
             yield Encoded(np.frombuffer(chunk.encode(), dtype=np.uint8).astype(self.dtype), [])
 
+    def encode_each(self, texts: Sequence[str]) -> tuple[Encoded, np.ndarray]:
+        """All texts at once."""
+        together = "".join(texts)
+        ids = np.frombuffer(together.encode(), dtype=np.uint8).astype(self.dtype)
+        lengths = map(len, texts) if together.isascii() else (len(text.encode()) for text in texts)
+        return Encoded(ids, []), np.fromiter(lengths, dtype=np.int64, count=len(texts))
+
     def decode(self, ids: np.ndarray, spellings: Sequence[str]) -> str:
         """Write the numbers as bytes."""
         return ids.astype(np.uint8).tobytes().decode("utf-8", errors="replace")
@@ -176,6 +187,15 @@ class CharCoding(ByteStringCoding):
             if len(unseen):
                 ids = self._spell_bytes(ids, unseen, [chr(c).encode() for c in codepoints[unseen]])
             yield Encoded(ids.astype(self.dtype), [])
+
+    def encode_each(self, texts: Sequence[str]) -> tuple[Encoded, np.ndarray]:
+        """All texts at once, unless they hold characters that are not known."""
+        together = "".join(texts)
+        codepoints = np.frombuffer(together.encode("utf-32-le"), dtype=np.uint32)
+        ids = self._id_of_codepoint[codepoints]
+        if (ids < 0).any():
+            return super().encode_each(texts)
+        return Encoded(ids.astype(self.dtype), []), np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
 
     def _spell_bytes(self, ids: np.ndarray, unseen: np.ndarray, spelled: Sequence[bytes]) -> np.ndarray:
         """Replace each unseen character by the ids of its bytes."""

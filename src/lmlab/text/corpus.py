@@ -11,11 +11,13 @@ from typing import Any, final
 from lmlab.config import Mistake, Note, checked_seed
 from lmlab.disk.files import bare_name, file_sha256
 from lmlab.text import files_and_folders
+from lmlab.text.document_guess import guess
+from lmlab.text.documents import NONE, DocumentRule, deal, divide, parse_rule
 from lmlab.text.files_and_folders import Text
 from lmlab.text.markov import markov_entropy
-from lmlab.text.parts import PARTS, Document, Part
+from lmlab.text.parts import PARTS, Document, DocumentList, Part
 from lmlab.text.shared_substrings import Overlap, find_overlap
-from lmlab.text.splitting import Divided, Division, SplitBy, split_documents
+from lmlab.text.splitting import Divided, Division, SplitBy, empty_part, shares_of, split_documents
 
 DIVISIONS: dict[Divided, str] = {
     "documents": "Whole documents were held out.",
@@ -56,11 +58,23 @@ class Corpus:
                 f"The {part.name} part is {len(part.documents)} blocks spread over the whole text;"
                 f" {self._origin['left_out']:,} bytes next to held-out blocks belong to no part."
             )
-        return DIVISIONS[self.divided_by]
+        if self.rule == NONE:
+            return DIVISIONS[self.divided_by]
+        dealt = "Whole documents were held out, in the order of the hash of their content; equal ones lie in one part."
+        how = dealt if self.divided_by == "documents" else DIVISIONS[self.divided_by]
+        return f"{how} The end of each document is predicted and counted."
+
+    @property
+    def rule(self) -> DocumentRule:
+        """How the text was divided into documents whose end is predicted; `NONE` where a file is a document."""
+        separator = self._origin.get("separator")
+        return NONE if separator is None else DocumentRule(self._origin["documents"], separator.encode())
 
     @property
     def documents(self) -> int:
         """Number of documents; one that was cut into several parts counts once."""
+        if self.rule != NONE:
+            return sum(len(part.documents) for part in self.parts.values())
         return len({document.path for part in self.parts.values() for document in part.documents})
 
     def called(self, part: str) -> str:
@@ -128,6 +142,8 @@ class Corpus:
     @classmethod
     def _read_again(cls, spec: Mapping[str, Any], split_by: SplitBy) -> Corpus:
         given = {key: spec[key] for key in ("valid", "test", "seed")}
+        if "documents" in spec:
+            given["documents"] = DocumentRule(spec["documents"], spec["separator"].encode())
         with warnings.catch_warnings():  # of files that are passed over, said when it was read first
             warnings.simplefilter("ignore", Note)
             return read(spec["text"], split=tuple(spec["split"]), split_by=split_by, **given)
@@ -165,6 +181,7 @@ def read(
     split: Sequence[float] = (80, 10, 10),
     split_by: SplitBy = "auto",
     seed: int = 0,
+    documents: str | DocumentRule = "none",
 ) -> Corpus:
     """Read a text and divide it into parts.
 
@@ -178,28 +195,66 @@ def read(
         split_by: "documents" puts each document whole into one part (`seed` shuffles them), "blocks" holds out blocks spread
             over the whole text, "tail" its end. "auto" takes documents where the test part gets twelve or more, else blocks.
         seed: Shuffles documents.
+        documents: How the text is divided into documents whose end is predicted: "lines", "blank", "jsonl:FIELD" or "files".
+            They are dealt to the parts by the hash of their content. "none": a file is a document, and its end is given.
+            "auto": as the text plainly consists of documents, which a note says; else "none".
     """
     seed = checked_seed(seed)
-    name, documents, kept = files_and_folders.gather(text)
+    rule = parse_rule(documents)
+    name, files, kept = files_and_folders.gather(text)
     origin: dict[str, Any] = {"text": kept, "valid": None, "test": None, "split": list(split), "seed": seed}
+    if rule.mode == "auto":
+        guessed, reason = guess(files) if split_by in ("auto", "documents") else (NONE, "")
+        rule = DocumentRule(guessed.mode, rule.separator)
+        if guessed != NONE:
+            message = (
+                f"{name}: {reason}, whose end is predicted (documents={rule.mode}); for plain text: documents=none"
+            )
+            warnings.warn(message, Note, stacklevel=2)
     if split_by != "auto" and (valid is not None or test is not None):
         named = "{valid}" if test is None else "{test}"
         raise Mistake(
             f"{{split_by}} divides the text, which {named} leaves whole for training; leave one of them out",
             code="split-by-divides-nothing", split_by=None, valid=None, test=None,
         )  # fmt: skip
-    if valid is None and test is None:
-        division = split_documents(name, documents, split, seed, split_by)
+    if rule.mode != "none" and split_by not in ("auto", "documents"):
+        raise Mistake(
+            f"{{split_by}} {split_by} cuts a text, and {{documents}} {rule.mode} deals whole documents; leave one of them out",
+            code="split-by-beside-documents", split_by=None, documents=None,
+        )  # fmt: skip
+    if rule.mode == "none":
+        texts: Sequence[Document] = files
     else:
-        parts = [list(documents)]
+        texts, separator = divide(files, rule, name, files_and_folders.spooled)
+        rule = DocumentRule(rule.mode, separator)
+        origin |= {"documents": rule.mode, "separator": separator.decode()}
+    if valid is None and test is None:
+        division = _dealt(name, texts, split, seed) if isinstance(texts, DocumentList) else None
+        division = division or split_documents(name, texts, split, seed, split_by)
+    else:
+        parts: list[Sequence[Document]] = [texts]
         for part, given in (("valid", valid), ("test", test)):
-            held_out: list[Document] = []
+            held_out: Sequence[Document] = []
             if given is not None:
-                _, held_out, origin[part] = files_and_folders.gather(given)
+                called, held_out, origin[part] = files_and_folders.gather(given)
+                if rule.mode != "none":
+                    held_out, _ = divide(
+                        held_out, DocumentRule(rule.mode, separator), called, files_and_folders.spooled
+                    )
             parts.append(held_out)
         division = Division(parts=parts, by="given")
     origin |= {"divided_by": division.by, "left_out": division.left_out}
     return Corpus(name, _parts(division), origin)
+
+
+def _dealt(name: str, documents: DocumentList, split: Sequence[float], seed: int) -> Division:
+    """Deal many documents to the parts by the hash of their content."""
+    shares = shares_of(split)
+    parts = deal(documents, shares, seed)
+    for share, part in zip(shares, parts, strict=True):
+        if share and not len(part):
+            raise empty_part(name, len(documents), "document", split)
+    return Division(parts=parts, by="documents")
 
 
 def _parts(division: Division) -> dict[str, Part]:

@@ -70,7 +70,7 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
         raise Mistake("no text was given: the list of texts is empty", code="texts-empty-list")
     if is_content(text):
         try:
-            path = _spool(io.BytesIO(text.encode()))
+            path = spooled(io.BytesIO(text.encode()))
         except UnicodeEncodeError as error:
             raise Mistake(
                 f"the text is not valid Unicode: {error.reason} at character {error.start}", code="text-not-unicode"
@@ -78,7 +78,7 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
         return "text", [checked(path, "the text")], str(path)
     if isinstance(text, (str, Path)):
         if str(text) == "-":
-            path = _spool(sys.stdin.buffer)
+            path = spooled(sys.stdin.buffer)
             return "stdin", [checked(path, "standard input")], str(path)
         if sources.is_named(str(text)):
             return str(text), [checked(path) for path in sources.get(str(text))], str(text)
@@ -242,7 +242,7 @@ def _errors_of_reading(label: str) -> Iterator[None]:
 def _from_pipe(path: Path, label: str) -> Path:
     """The copy in the cache of what is no regular file, such as a named pipe or `<(…)` of a shell: it is read only once."""
     with _errors_of_reading(label), open(path, "rb") as stream:
-        return _spool(stream)
+        return spooled(stream)
 
 
 def _pipe_name(path: Path) -> str:
@@ -304,7 +304,7 @@ def _unpacked(path: Path, label: str) -> Path:
     return target
 
 
-def _spool(stream: BinaryIO) -> Path:
+def spooled(stream: BinaryIO) -> Path:
     """What comes through a pipe, in the cache, under the hash of its content, so that it can be read again."""
     folder = cache_folder() / "piped"
     digest = hashlib.sha256()

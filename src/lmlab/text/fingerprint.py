@@ -1,11 +1,13 @@
 """A fingerprint of a training text: enough to tell later whether another text is a copy of it, exact or near.
 
-Two samples are kept, as hashes of 32 bits:
+Two samples are kept, and a third of texts of many documents, as hashes of 32 bits:
 
     pieces   strings of `PIECE` bytes, one beginning at every byte; case and the width of whitespace do not count.
              A changed letter spoils the pieces that hold it and no others: with one letter in 45 changed, six in ten stay.
     words    sets of `WORDS` neighbouring words, in any order; case and punctuation do not count.
              Text cut into short pieces and shuffled keeps the sets inside its pieces.
+    documents  whole documents whose end is predicted; case and the width of whitespace do not count.
+             Only these tell of documents that are shorter than a piece, of which the other samples hold nothing.
 
 Whether a hash is in the sample depends on the hash alone, so a copy has the same ones.
 
@@ -15,10 +17,13 @@ itself: the share of a tenth of it that occurs in the other nine, and how much t
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -26,6 +31,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from lmlab.config import Mistake
+from lmlab.text.parts import Document, read_documents
 from lmlab.text.shared_substrings import substring_hashes, window_hashes
 
 if TYPE_CHECKING:
@@ -82,10 +88,11 @@ class Sample:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fingerprint:
-    """The two samples of one text. sha256: of the text; empty in files of older versions."""
+    """The samples of one text. sha256: of the text; empty in files of older versions."""
 
     pieces: Sample
     words: Sample
+    documents: Sample | None = None  # None: the ends of documents are not predicted
     sha256: str = ""
     is_known: bool = True  # False: the text is not known
 
@@ -97,7 +104,10 @@ class Fingerprint:
             kept = int(np.clip(part.bytes // BYTES_PER_HASH[name], FEWEST, MOST))
             return Sample.of(HASHES[name](part), max(1, part.bytes // BYTES_APART[name] // kept))
 
-        return cls(pieces=sample("pieces"), words=sample("words"), sha256=part.sha256)
+        documents = None
+        if part.has_ends:
+            documents = Sample.of(_documents(part), max(1, len(part.documents) // MOST))
+        return cls(pieces=sample("pieces"), words=sample("words"), documents=documents, sha256=part.sha256)
 
     @classmethod
     def unknown(cls) -> Self:
@@ -109,12 +119,18 @@ class Fingerprint:
 
         backwards: look for the other text with its characters in reverse order.
         """
-        return {name: getattr(self, name).look_for(hashes(part, backwards)) for name, hashes in HASHES.items()}
+        found = {name: getattr(self, name).look_for(hashes(part, backwards)) for name, hashes in HASHES.items()}
+        if self.documents is not None and part.has_ends:
+            found["documents"] = self.documents.look_for(_documents(part, backwards))
+        return found
 
     def to_bytes(self) -> bytes:
         """As a safetensors file."""
         samples = {name: getattr(self, name) for name in HASHES}
+        samples |= {} if self.documents is None else {"documents": self.documents}
         about: dict[str, object] = {"window": PIECE, "set": WORDS, "sha256": self.sha256}
+        if not self.is_known:
+            about["is_known"] = False
         for name, sample in samples.items():
             about[name] = {"every": sample.every, "usual": sample.usual, "spread": sample.spread}
         return save({name: sample.hashes for name, sample in samples.items()}, {"about": json.dumps(about)})
@@ -130,7 +146,11 @@ class Fingerprint:
                     return cls(pieces=_read(about, hashes["shingles"]), words=Sample.empty())
                 if about["set"] == WORDS:
                     pieces, words = (_read(about[name], hashes[name]) for name in HASHES)
-                    return cls(pieces=pieces, words=words, sha256=str(about["sha256"]))
+                    documents = _read(about["documents"], hashes["documents"]) if "documents" in hashes else None
+                    known = about.get("is_known", True)
+                    return cls(
+                        pieces=pieces, words=words, documents=documents, sha256=str(about["sha256"]), is_known=known
+                    )
         except (SafetensorError, KeyError, TypeError, ValueError):
             pass
         raise Mistake(
@@ -152,31 +172,48 @@ def fingerprint_of(part: Part) -> Fingerprint:
 
 def _pieces(part: Part, backwards: bool = False) -> Iterator[np.ndarray]:
     """The hashes of all pieces of a text, in its order."""
-    for document in part.documents:
-        held = b""
-        for block in document.blocks():
-            text = held + _plain(_backwards(block) if backwards else block)
-            hashes = window_hashes(text, PIECE)
-            yield hashes
-            held = text[len(hashes) :]
+    held, before = b"", -1
+    for index, block in read_documents(_long_enough(part)):
+        held, before = held if index == before else b"", index
+        text = held + _plain(_backwards(block) if backwards else block)
+        hashes = window_hashes(text, PIECE)
+        yield hashes
+        held = text[len(hashes) :]
 
 
 def _word_sets(part: Part, backwards: bool = False) -> Iterator[np.ndarray]:
     """The hashes of all sets of neighbouring words of a text, in its order."""
-    for document in part.documents:
-        held = b""
-        for block in document.blocks():
-            text = held + _plain(_backwards(block) if backwards else block)
-            is_word_T = np.concatenate([[False], _IS_WORD[np.frombuffer(text, dtype=np.uint8)], [False]])
-            edges = np.flatnonzero(is_word_T[1:] != is_word_T[:-1])
-            starts, ends = edges[::2], edges[1::2]
-            if len(starts) < WORDS:
-                held = text
-                continue
-            sums = np.zeros(len(starts) + 1, dtype=np.uint64)
-            np.cumsum(_mixed(substring_hashes(text, starts, ends)), out=sums[1:])
-            yield sums[WORDS:] - sums[:-WORDS]  # a sum is the same in any order
-            held = text[starts[len(starts) - WORDS + 1] :]
+    held, before = b"", -1
+    for index, block in read_documents(_long_enough(part)):
+        held, before = held if index == before else b"", index
+        text = held + _plain(_backwards(block) if backwards else block)
+        is_word_T = np.concatenate([[False], _IS_WORD[np.frombuffer(text, dtype=np.uint8)], [False]])
+        edges = np.flatnonzero(is_word_T[1:] != is_word_T[:-1])
+        starts, ends = edges[::2], edges[1::2]
+        if len(starts) < WORDS:
+            held = text
+            continue
+        sums = np.zeros(len(starts) + 1, dtype=np.uint64)
+        np.cumsum(_mixed(substring_hashes(text, starts, ends)), out=sums[1:])
+        yield sums[WORDS:] - sums[:-WORDS]  # a sum is the same in any order
+        held = text[starts[len(starts) - WORDS + 1] :]
+
+
+def _long_enough(part: Part) -> Iterator[Document]:
+    """The documents that can hold a piece, where whole documents are looked at too; else all."""
+    return (document for document in part.documents if not 0 < document.separator_bytes <= document.size < PIECE)
+
+
+def _documents(part: Part, backwards: bool = False) -> Iterator[np.ndarray]:
+    """The hashes of all documents of a text, in its order; empty ones are passed over."""
+    hashes: list[int] = []
+    for _, text in groupby(part.document_texts(), key=itemgetter(0)):
+        content = "".join(piece for _, piece in text)
+        words = (content[::-1] if backwards else content).lower().split()
+        if words:
+            digest = hashlib.blake2b(" ".join(words).encode(), digest_size=8).digest()
+            hashes.append(int.from_bytes(digest, "little"))
+    yield np.array(hashes, dtype=np.uint64)
 
 
 def _backwards(block: bytes) -> bytes:

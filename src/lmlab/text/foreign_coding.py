@@ -2,7 +2,7 @@
 
 The `tokenizers` library encodes and decodes, by all that the file says: normalizer, pre-tokenizer, model, added tokens and
 decoder. Three things of a file are not used, since the same text must always give the same tokens, and all of them:
-truncation, padding, and a merge dropout.
+truncation, padding, and a merge dropout. Special tokens that a text spells, such as <|endoftext|>, are text.
 
 Nothing makes such a coding lossless. Whoever needs the text back compares it: `Tokenizer.require_lossless`, and the check
 `lossless` of a certificate.
@@ -28,18 +28,27 @@ class ForeignCoding(ByteStringCoding):
 
     always_lossless = False
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, vocab_size: int = 0) -> None:
+        """Take a copy of a library object.
+
+        Args:
+            backend: the library object.
+            vocab_size: number of ids, where a model predicts others than the file has tokens for. Ids without a token stand
+                for no bytes.
+        """
         self._backend = Backend.from_str(backend.to_str())
         self._backend.no_truncation()
         self._backend.no_padding()
         if getattr(self._backend.model, "dropout", None):
             self._backend.model.dropout = None
+        self._backend.encode_special_tokens = True
         first, inside = _strings(self._backend)
-        super().__init__(inside)
-        self._first = first
+        size = vocab_size or len(inside)
+        super().__init__(_sized(inside, size))
+        self._first = _sized(first, size)
 
     def encode(self, chunks: Iterable[str]) -> Iterator[Encoded]:
-        """Encode the document at once; special tokens are added by nobody, but read where the text holds them."""
+        """Encode the document at once. No special token is added, and one that the text spells is text."""
         if text := "".join(chunks):
             (encoded,) = self._backend.encode_batch_fast([text], add_special_tokens=False)
             yield Encoded(np.array(encoded.ids, dtype=self.dtype), [])
@@ -93,6 +102,10 @@ def _strings(backend: Backend) -> tuple[list[bytes], list[bytes]]:
         return [b"" if tokens[id] is None else single.get(id, texts[id].encode()) for id in ids]
 
     return strings_of(first), strings_of(inside)
+
+
+def _sized(strings: list[bytes], size: int) -> list[bytes]:
+    return strings[:size] + [b""] * (size - len(strings))
 
 
 def _decoders(decoder: Any) -> Iterator[str]:

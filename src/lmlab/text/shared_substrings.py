@@ -188,6 +188,9 @@ def _search(train: Part, wanted: np.ndarray, window: int) -> _Windows:
     maybe = np.zeros(1 << bits, dtype=bool)  # says no to nearly all windows before the exact search
     maybe[wanted >> shift] = True
     for document in train.documents:
+        if document.size < window:  # as names are: no need to open the file for each
+            offset += document.size + len(SEPARATOR)
+            continue
         held = b""
         for block in document.blocks():
             held += block

@@ -32,7 +32,7 @@ FEWEST_DOCUMENTS = 12  # of equal size, or unequal ones that weigh as much: fewe
 class Division:
     """The documents of the training, validation and test parts, and how they were divided."""
 
-    parts: list[list[Document]]
+    parts: Sequence[Sequence[Document]]
     by: Divided
     left_out: int = 0  # bytes between blocks and training text that belong to no part
 
@@ -49,7 +49,7 @@ def split_documents(
         seed: Draws the documents of each part. Blocks do not depend on it, so that all runs on one text share them.
         by: `auto` takes whole documents where the test part gets at least FEWEST_DOCUMENTS, else blocks.
     """
-    shares = _shares(split)
+    shares = shares_of(split)
     if by not in WAYS:
         raise Mistake(f"{{split_by}} is one of {', '.join(WAYS)}; got {by!r}", code="split-by-unknown", split_by=None)
     division = _divided(documents, shares, seed, by)
@@ -63,12 +63,17 @@ def split_documents(
     for share, part in zip(shares, division.parts, strict=True):
         if share and not sum(document.size for document in part):
             size = sum(document.characters() for document in documents)
-            wanted = ",".join(f"{s:g}" for s in split)
-            raise Mistake(
-                f"{name} has {_count(size, 'character')}, too few to split {wanted}; give more text or another split",
-                code="text-too-short",
-            )
+            raise empty_part(name, size, "character", split)
     return division
+
+
+def empty_part(name: str, size: int, what: str, split: Sequence[float]) -> Mistake:
+    """Return the error that a text is too short for these shares."""
+    wanted = ",".join(f"{s:g}" for s in split)
+    return Mistake(
+        f"{name} has {_count(size, what)}, too few to split {wanted}; give more text or another split",
+        code="text-too-short",
+    )
 
 
 def _divided(documents: Sequence[Document], shares: Sequence[Fraction], seed: int, by: SplitBy) -> Division | None:
@@ -114,7 +119,8 @@ def split_rows(rows: int, missing: Sequence[str], split: Sequence[float], seed: 
     return found | {"train": np.sort(order)}
 
 
-def _shares(split: Sequence[float]) -> list[Fraction]:
+def shares_of(split: Sequence[float]) -> list[Fraction]:
+    """Return the shares of training, validation and test, which sum to 1. Raises a Mistake if they are no shares."""
     try:
         shares = [Fraction(str(share)) for share in split]
     except ValueError:

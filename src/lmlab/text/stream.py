@@ -16,10 +16,13 @@ import numpy as np
 
 from lmlab.config import Mistake
 from lmlab.disk.files import atomic_file, write_atomically
+from lmlab.text.codings import Encoded
+from lmlab.text.parts import Document, Part, read_documents
 
 if TYPE_CHECKING:
-    from lmlab.text.parts import Document, Part
     from lmlab.text.tokenizers import Tokenizer
+
+SHORT_BYTES, BATCH_BYTES = 1 << 16, 1 << 20  # of documents that are tokenized together
 
 Progress = Callable[[int, int], None]  # (bytes done, bytes in all)
 
@@ -35,6 +38,7 @@ class TokenStream:
     words: int  # whitespace-separated
     spellings: Sequence[str] = field(default=())  # the unknown words, in order of their unknown symbols in `ids`
     spelling_starts: np.ndarray | None = None  # int64: as `starts`, into `spellings`; needed for several documents only
+    has_ends: bool = False  # whether the last token of each document is its end
 
     @property
     def tokens(self) -> int:
@@ -111,6 +115,8 @@ def tokenize(part: Part, tokenizer: Tokenizer, folder: Path | str, progress: Pro
 def _key(part: Part, tokenizer: Tokenizer) -> str:
     digest = hashlib.sha256(f"{part.sha256} {tokenizer.hash} ".encode())
     digest.update(json.dumps([document.size for document in part.documents]).encode())
+    if tokenizer.end_id is not None:
+        digest.update(json.dumps([document.separator_bytes for document in part.documents]).encode())
     return f"{part.name}-{digest.hexdigest()[:16]}"
 
 
@@ -123,15 +129,28 @@ def _write(part: Part, tokenizer: Tokenizer, where: Path, progress: Progress | N
     ):
         spellings = _StringWriter(text_file, offsets_file)
         starts, spelling_starts, done = [0], [0], 0
-        for document in part.documents:
-            tokens = starts[-1]
-            for encoded in tokenizer.encode_pieces(_watched(document, done, part.bytes, progress)):
+        for documents in _together(part.documents, tokenizer):
+            if len(documents) == 1:
+                tokens = starts[-1]
+                for encoded in _encoded(documents[0], tokenizer, done, part.bytes, progress):
+                    ids_file.write(encoded.ids.tobytes())
+                    tokens += len(encoded.ids)
+                    spellings.add(encoded.spellings)
+                starts.append(tokens)
+                spelling_starts.append(spellings.written)
+            else:
+                encoded, lengths_D = tokenizer.encode_documents(_texts(documents, tokenizer))
                 ids_file.write(encoded.ids.tobytes())
-                tokens += len(encoded.ids)
                 spellings.add(encoded.spellings)
-            starts.append(tokens)
-            spelling_starts.append(spellings.written)
-            done += document.size
+                ends_D = np.cumsum(lengths_D)
+                unknown = (
+                    np.cumsum(encoded.ids == tokenizer.unknown_id) if encoded.spellings else np.zeros_like(encoded.ids)
+                )
+                spelling_starts += (spelling_starts[-1] + unknown[ends_D - 1].astype(np.int64)).tolist()
+                starts += (starts[-1] + ends_D).tolist()
+            done += sum(document.size for document in documents)
+            if progress:
+                progress(done, part.bytes)
     about = {
         "bytes": part.bytes,
         "chars": part.chars,
@@ -140,8 +159,56 @@ def _write(part: Part, tokenizer: Tokenizer, where: Path, progress: Progress | N
         "tokenizer": tokenizer.spec,
         "starts": starts,
         "spelling_starts": spelling_starts,
+        "has_ends": tokenizer.end_id is not None and part.has_ends,
     }
     write_atomically(where / "stream.json", json.dumps(about).encode())
+
+
+def _together(documents: Sequence[Document], tokenizer: Tokenizer) -> Iterator[list[Document]]:
+    """Short documents that end, many at a time; others one by one."""
+    held: list[Document] = []
+    size = 0
+    for document in documents:
+        is_short = document.separator_bytes and document.size <= SHORT_BYTES and tokenizer.end_id is not None
+        if held and (not is_short or size >= BATCH_BYTES):
+            yield held
+            held, size = [], 0
+        held.append(document)
+        size += document.size
+        if not is_short:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held
+
+
+def _texts(documents: Sequence[Document], tokenizer: Tokenizer) -> list[str]:
+    """The texts of short documents, without their separators."""
+    return [_unended(block.decode(), tokenizer) for _, block in read_documents(documents)]
+
+
+def _unended(text: str, tokenizer: Tokenizer) -> str:
+    """The text without the separator at its end."""
+    assert tokenizer.separator is not None, "a document that ends is read with a tokenizer that has an end"
+    if not text.endswith(tokenizer.separator):
+        raise Mistake(
+            f"a document ends with {text[-len(tokenizer.separator) :]!r}, and those that this tokenizer was made for with"
+            f" {tokenizer.separator!r}; divide them alike",
+            code="document-ends-otherwise",
+        )
+    return text[: len(text) - len(tokenizer.separator)]
+
+
+def _encoded(
+    document: Document, tokenizer: Tokenizer, done: int, total: int, progress: Progress | None
+) -> Iterator[Encoded]:
+    """The tokens of one document, piece by piece; its end is the last of them if it is predicted."""
+    ends = document.separator_bytes > 0 and tokenizer.end_id is not None
+    text = document.piece(0, document.size - document.separator_bytes) if ends else document
+    yield from tokenizer.encode_pieces(_watched(text, done, total, progress))
+    if ends:
+        _unended("".join(document.piece(text.size, document.size).pieces()), tokenizer)
+        yield Encoded(np.array([tokenizer.end_id], dtype=tokenizer.dtype), [])
 
 
 def _watched(document: Document, done: int, total: int, progress: Progress | None) -> Iterator[str]:
@@ -194,6 +261,7 @@ def _open(where: Path) -> TokenStream:
         words=about["words"],
         spellings=StoredStrings(_map(where / "spellings.txt", np.dtype(np.uint8)), offsets) if len(offsets) > 1 else (),
         spelling_starts=np.array(about["spelling_starts"], dtype=np.int64),
+        has_ends=about.get("has_ends", False),
     )
 
 

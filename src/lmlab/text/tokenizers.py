@@ -34,6 +34,7 @@ from lmlab.text.codings import (
     char_backend,
     into_bytes,
 )
+from lmlab.text.document_coding import DocumentCoding, with_end_token, without_end_token
 from lmlab.text.foreign_coding import ForeignCoding
 from lmlab.text.pieces import Vocabulary
 from lmlab.text.spelling import Spelling
@@ -42,11 +43,14 @@ from lmlab.text.vocabulary import known_words, most_frequent, spelling_examples
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Encoded", "Tokenizer", "train_tokenizer"]
+    from lmlab.text.corpus import Corpus
+
+__all__ = ["Encoded", "Tokenizer", "tokenizer_for", "train_tokenizer"]
 
 BYTES = 256
 FOREIGN = "foreign"  # the spec of a tokenizer that others made
 MARK = "lmlab"  # the key in the model of a tokenizer.json that the lab wrote, with the spec
+SEPARATOR_MARK = "lmlab_separator"  # beside it: what the end of a document stands for, where its end is predicted
 KINDS = ("byte", "char", "words", "bpe")
 FILE, SPELLING_FILE = "tokenizer.json", "spelling.json"
 SPECS = "byte, char, words, words:N (the N most frequent words) or bpe:N (N ids in all, 256 of them bytes)"
@@ -63,6 +67,7 @@ class Tokenizer:
     spec: what it was made from, such as "char" or "bpe:4096"; "foreign" for a tokenizer that others made.
     unknown_id: the id of words outside the vocabulary (`words` only), whose spellings stand beside the ids.
     spelling: the model of what an unknown word's spelling costs (`words` only).
+    end_id: the id of the end of a document; None where ends are given.
     """
 
     def __init__(self, spec: str, backend: Backend, coding: Coding, spelling: Spelling | None = None) -> None:
@@ -92,7 +97,34 @@ class Tokenizer:
     @property
     def spare_bytes(self) -> int:
         """How many ids stand for single bytes of characters that were never seen, and are else not needed."""
-        return BYTES if isinstance(self._coding, CharCoding) else 0
+        return BYTES if isinstance(self._text_coding, CharCoding) else 0
+
+    @property
+    def end_id(self) -> int | None:
+        """The id of the end of a document; None where ends are given."""
+        return self._coding.end_id if isinstance(self._coding, DocumentCoding) else None
+
+    @property
+    def separator(self) -> str | None:
+        """The text after a document, which its end stands for; None where ends are given."""
+        return self._coding.separator if isinstance(self._coding, DocumentCoding) else None
+
+    @property
+    def _text_coding(self) -> Coding:
+        return self._coding.inner if isinstance(self._coding, DocumentCoding) else self._coding
+
+    def with_end(self, separator: str) -> Tokenizer:
+        """Return this tokenizer with one more id: the end of a document, which stands for `separator`."""
+        if self.separator == separator:
+            return self
+        if self.separator is not None:
+            raise Mistake(
+                f"the documents end with {separator!r}, and those that this tokenizer was made for with {self.separator!r};"
+                " divide them alike",
+                code="tokenizer-of-other-documents",
+            )
+        backend = with_end_token(self.backend)
+        return Tokenizer(self.spec, backend, DocumentCoding(self._coding, separator), self.spelling)
 
     @property
     def dtype(self) -> type[np.unsignedinteger]:
@@ -115,6 +147,13 @@ class Tokenizer:
         Where `words` were learned from lines that begin with a space, a text is taken for the inside of such a line.
         """
         return self._coding.encode_each(texts)
+
+    def encode_documents(self, texts: Sequence[str]) -> tuple[Encoded, np.ndarray]:
+        """Many short documents without their separators: all their tokens end to end, and how many each has (int64).
+
+        Each has its end as the last token, where ends are predicted.
+        """
+        return self._coding.encode_documents(texts)
 
     def decode(self, ids: Sequence[int] | np.ndarray, spellings: Sequence[str] = ()) -> str:
         """The text of one document's ids; an unknown word without a spelling reads "<unknown word>"."""
@@ -165,21 +204,25 @@ class Tokenizer:
         digest = hashlib.sha256()
         for name, text in self._files().items():
             digest.update(f"{name}\n{len(text)}\n{text}".encode())
+        if self.separator is not None:
+            digest.update(f"separator\n{self.separator}".encode())
         return digest.hexdigest()
 
     def save(self, folder: Path | str) -> None:
         """Write tokenizer.json, and spelling.json for `words`, each whole or not at all."""
         Path(folder).mkdir(parents=True, exist_ok=True)
         files = self._files()
-        if self.spec != FOREIGN:
-            mark = f'\n  "model": {{\n    {json.dumps(MARK)}: {json.dumps(self.spec)},'
+        marks = {MARK: None if self.spec == FOREIGN else self.spec, SEPARATOR_MARK: self.separator}
+        said = [f"{json.dumps(key)}: {json.dumps(value)}," for key, value in marks.items() if value is not None]
+        if said:
+            mark = '\n  "model": {' + "".join(f"\n    {line}" for line in said)
             files[FILE] = files[FILE].replace('\n  "model": {', mark, 1)
         for name, text in files.items():
             write_atomically(Path(folder) / name, text.encode())
 
     def written(self) -> str:
         """Everything that decides ids and texts."""
-        return "\n".join(self._files().values())
+        return "\n".join([*self._files().values(), *([] if self.separator is None else [self.separator])])
 
     def _files(self) -> dict[str, str]:
         files = {FILE: self.backend.to_str(pretty=True)}
@@ -194,11 +237,12 @@ class Tokenizer:
         path = Path(folder) / FILE
         try:
             text = path.read_text(encoding="utf-8")
-            backend = Backend.from_str(text)
-            made_by = json.loads(text)["model"].get(MARK)
+            description = json.loads(text)
+            made_by, separator = (description["model"].get(key) for key in (MARK, SEPARATOR_MARK))
+            backend = Backend.from_str(text) if separator is None else without_end_token(description)
             found = _own(backend, Path(folder))
             if found is None and made_by is None:
-                return cls(FOREIGN, backend, ForeignCoding(backend))
+                found = cls(FOREIGN, backend, ForeignCoding(backend))
         except Mistake:
             raise
         except FileNotFoundError as error:
@@ -214,7 +258,15 @@ class Tokenizer:
                 f"{path} is damaged: it is marked as the {made_by} tokenizer of lmlab, but is another; train again",
                 code="tokenizer-not-as-marked",
             )
-        return found
+        return found if separator is None else found.with_end(separator)
+
+
+def tokenizer_for(corpus: Corpus, spec: str, *, at_most: bool = False) -> Tokenizer:
+    """Make a tokenizer for the training part of a corpus, with an end where the ends of its documents are predicted."""
+    separator = corpus.rule.separator
+    if separator is None:
+        return train_tokenizer(spec, corpus.train.pieces(), at_most=at_most)
+    return train_tokenizer(spec, corpus.train.document_texts(), at_most=at_most).with_end(separator.decode())
 
 
 def train_tokenizer(
@@ -240,6 +292,15 @@ def train_tokenizer(
         return _train_words(spec, texts, size, least)
     assert size is not None, "parse_spec asks for the size of bpe"
     return _train_bpe(size, texts, at_most)
+
+
+def words_tokenizer(words: Sequence[str], *, spaced: bool) -> Tokenizer:
+    """Make a `words` tokenizer of a given vocabulary, whose words alone teach how unknown words are spelled.
+
+    words: in the order of their ids; the unknown symbol comes after them.
+    spaced: whether a line break stands between two spaces, as in the Penn Treebank.
+    """
+    return _words(words, spaced, Spelling({}, words), f"words:{len(words)}")
 
 
 def parse_spec(spec: str) -> tuple[str, int | None]:

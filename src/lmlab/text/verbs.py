@@ -26,6 +26,7 @@ def data(
     *,
     split: Sequence[float] = ...,
     split_by: SplitBy = ...,
+    documents: str = ...,
     valid: Text | None = ...,
     test: Text | None = ...,
     seed: int = ...,
@@ -36,6 +37,7 @@ def data(
     *,
     split: Sequence[float] = (80, 10, 10),
     split_by: SplitBy = "auto",
+    documents: str = "auto",
     valid: Text | None = None,
     test: Text | None = None,
     seed: int = 0,
@@ -47,6 +49,8 @@ def data(
         text: for "get" a named corpus, which is fetched where it is not here yet; for "show" any text.
         split: shares of train, validation and test.
         split_by: what is held out: "documents", "blocks", "tail" or "auto".
+        documents: how the text is divided into documents whose end is predicted: "lines", "blank", "jsonl:FIELD", "files",
+            "none", or "auto": as the text plainly consists of documents.
         valid: a file for validation; `text` is then for training alone.
         test: a file for testing; `text` is then for training alone.
         seed: of the choice of documents or blocks.
@@ -63,4 +67,4 @@ def data(
         return sources.get(str(text))
     from lmlab.text.corpus import read
 
-    return read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed)
+    return read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed, documents=documents)

@@ -155,6 +155,10 @@ class WordCoding(Coding):
         encoded = Encoded(np.concatenate([e.ids for e, _ in found]), [s for e, _ in found for s in e.spellings])
         return encoded, np.concatenate([lengths for _, lengths in found])
 
+    def encode_documents(self, texts: Sequence[str]) -> tuple[Encoded, np.ndarray]:
+        """As `encode` does, which takes a text whose lines begin with a space for a whole one."""
+        return super().encode_each(texts) if self.spaced else self.encode_each(texts)
+
     def _lines(self, texts: Sequence[str]) -> tuple[Encoded, np.ndarray]:
         together = "\n".join(texts)
         if len(together) >= WORTH_IT:

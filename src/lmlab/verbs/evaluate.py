@@ -23,6 +23,7 @@ def evaluate(
     text: Text | None = None,
     *,
     part: str | None = None,
+    documents: str | None = None,
     seed: int = 0,
     level: float = 0.95,
     device: str = "auto",
@@ -37,6 +38,7 @@ def evaluate(
         run: the run, or its folder.
         text: a text that is scored as a whole; None: `part` of the run's own corpus.
         part: "train", "valid" or "test" (None: "test").
+        documents: how the text is divided into documents, as for `train`; None: as the run's own text was.
         seed: seed of the sample that the certificate checks.
         level: coverage of the confidence interval.
         device: "auto", "cpu", "cuda" or "mps".
@@ -51,12 +53,19 @@ def evaluate(
             code="part-beside-text",
             part=part,
         )
+    if documents is not None and text is None:
+        raise Mistake(
+            "{documents} divides another text; the run's own was divided when it was trained: leave it out",
+            code="documents-without-text",
+            documents=documents,
+        )
     seed = checked_seed(seed)
     from lmlab.comparison.measure_apart import needs_to_be_apart
     from lmlab.comparison.measure_run import measure_run
     from lmlab.hardware.threads import fastest_threads
     from lmlab.learn.run import opened
     from lmlab.text.corpus import read
+    from lmlab.text.documents import DocumentRule, parse_rule
     from lmlab.text.parts import Part
 
     run = opened(run)
@@ -80,7 +89,8 @@ def evaluate(
                 part=None,
             )
     else:
-        corpus = read(text, split=(100, 0, 0))
+        rule = run.rule if documents is None else DocumentRule(parse_rule(documents).mode, run.rule.separator)
+        corpus = read(text, split=(100, 0, 0), documents=rule)
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
     with fastest_threads():
         found = measure_run(run, chosen, name=name, seed=seed, level=level, device=device, progress=watch)

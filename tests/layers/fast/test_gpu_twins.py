@@ -11,17 +11,15 @@ from torch.nn import functional as F
 
 from lmlab.layers import fast, heads
 from lmlab.layers.attention import (
-    causal_self_attention,
     packed,
     projected_self_attention,
     split_heads,
     split_to_learn,
-    turned,
 )
 from lmlab.layers.blocks import Block, normed, squared_relu_network
 from lmlab.layers.composition import Composition
-from lmlab.layers.fast import causal_attention, cross_entropy, muon, norms, products, rotation, softmax_kernel
-from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine, has_trades, is_hopper
+from lmlab.layers.fast import cross_entropy, muon, norms, products, rotation, softmax_kernel
+from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine, has_trades
 from lmlab.layers.heads import plain_nats, summed_nats
 from lmlab.layers.positions import rotary_tables
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
@@ -126,126 +124,6 @@ def attention_written_out(qkv: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
     return (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
 
 
-def attended(qkv: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
-    return causal_attention.attended(qkv, turned(qkv.detach(), tables), tables)
-
-
-@pytest.mark.parametrize(
-    ("rows", "length", "heads", "width"), [(2, 192, 3, 64), (1, 64, 1, 32), (3, 1024, 2, 64), (5, 128, 5, 32)]
-)
-@pytest.mark.parametrize("scale", [1.0, 2.0])
-def test_attention_to_learn_from_is_nearer_to_the_exact_one_than_its_twin(
-    rows: int, length: int, heads: int, width: int, scale: float
-) -> None:
-    """scale: of what is attended with, the larger the fewer places are looked at."""
-    if not is_hopper():
-        pytest.skip("its kernels are for another kind of GPU")
-    qkv = drawn(rows, length, 3, heads, width, scale=scale)
-    tables = tuple(table.cuda() for table in rotary_tables(length, width))
-    given = drawn(7, rows, length, heads * width)[0].detach()
-    assert causal_attention.can_attend(qkv, length, width)
-    wide = qkv.detach().double().requires_grad_()
-    exact_out = attention_written_out(wide, tables)
-    exact = [exact_out, *torch.autograd.grad(exact_out, wide, given.double())[0].unbind(2)]
-    distances, twice = [], []
-    for way in (attended, attended, causal_self_attention):
-        out = way(qkv, tables)
-        found = [out, *torch.autograd.grad(out, qkv, given)[0].unbind(2)]
-        twice.append(found)
-        distances.append([apart(a, b) for a, b in zip(found, exact, strict=True)])
-    assert all(torch.equal(a, b) for a, b in zip(*twice[:2], strict=True)), "sums came in another order"
-    for mine, plain in zip(distances[0], distances[2], strict=True):
-        assert mine < 1.1 * plain
-        assert mine < 0.01 * scale**2  # as scores are so many times as large, and their errors
-
-
-def test_attention_to_learn_from_takes_tensors_as_they_lie() -> None:
-    if not is_hopper():
-        pytest.skip("its kernels are for another kind of GPU")
-    cos, sin = (table.cuda() for table in rotary_tables(64, 32))
-    aside = drawn(2, 64, 3, 2, 33).detach()[..., 1:]  # begins where no row of 16 bytes does, and has gaps
-    for found, expected in zip(causal_attention.attend(aside), causal_attention.attend(dense(aside)), strict=True):
-        assert torch.equal(found, expected)
-    qkv = drawn(2, 64, 3, 2, 32)
-    out = attended(qkv, (cos, sin))
-    given = drawn(2, 64, 64).detach()
-    expected = torch.autograd.grad(out, qkv, given, retain_graph=True)[0]
-    shifted = torch.cat([given.new_zeros(3), given.flatten()])[3:].view(given.shape)
-    for otherwise in (given.mT.contiguous().mT, shifted):
-        assert torch.equal(torch.autograd.grad(out, qkv, otherwise, retain_graph=True)[0], expected)
-    ones = [
-        torch.autograd.grad(out, qkv, g, retain_graph=True)[0]
-        for g in (dense(out) * 0 + 1, out.new_ones(()).expand(out.shape))
-    ]
-    assert torch.equal(*ones)
-    tables = tuple(table.mT.contiguous().mT for table in (cos, sin))
-    assert torch.equal(torch.autograd.grad(attended(qkv, tables), qkv, given)[0], expected)
-
-
-def dense(x: Tensor) -> Tensor:
-    return x.detach().clone(memory_format=torch.contiguous_format)
-
-
-def test_attention_to_learn_from_hides_nothing_and_knows_no_lowest_score() -> None:
-    if not is_hopper():
-        pytest.skip("its kernels are for another kind of GPU")
-    tables = tuple(table.cuda() for table in rotary_tables(128, 32))
-    wrong = dense(drawn(2, 128, 3, 2, 32))
-    wrong[1, 100] = torch.nan
-    out = attended(wrong.requires_grad_(), tables)
-    assert out[1, 100:].isnan().all(), "it was hidden"
-    assert not out[0].isnan().any()
-    assert not out[1, :64].isnan().any()  # those after are multiplied together with it, times nothing
-    low = dense(drawn(2, 128, 3, 2, 32))
-    low[:, :, 0] = -30 * low[:, :, 1]
-    out = attended(low.requires_grad_(), tables)
-    assert out.isfinite().all()
-    assert torch.equal(out[:, 0], low[:, 0, 2].flatten(1)), "the first has only itself to look at"
-
-
-def test_attention_to_learn_from_is_left_to_the_library_where_it_is_not_for() -> None:
-    if not is_hopper():
-        pytest.skip("its kernels are for another kind of GPU")
-    x = drawn(2, 64)
-    for length, width in ((64, 32), (2048, 64)):
-        assert causal_attention.can_attend(x, length, width)
-    for length, width in ((63, 32), (96, 64), (64, 128), (4096, 64)):
-        assert not causal_attention.can_attend(x, length, width)
-    assert not causal_attention.can_attend(x.float(), 64, 32)
-    with torch.no_grad():
-        assert not causal_attention.can_attend(x, 64, 32)
-    with fast.plain():
-        assert not causal_attention.can_attend(x, 64, 32)
-    qkv, short = drawn(2, 64, 3, 2, 32), tuple(table.cuda() for table in rotary_tables(63, 32))
-    with pytest.raises(AssertionError):
-        causal_attention.attended(qkv, qkv.detach(), short)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the compiler itself imports
-def test_compiled_attention_is_learned_from_by_our_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not is_hopper():
-        pytest.skip("its kernels are for another kind of GPU")
-    from lmlab.layers.fast import _attention_triton
-
-    asked = []
-
-    def noted(*given: Tensor) -> Tensor:
-        asked.append(given[0].shape)
-        return launched(*given)
-
-    launched = _attention_triton.launch_backward
-    monkeypatch.setattr(_attention_triton, "launch_backward", noted)
-    qkv, tables = drawn(2, 128, 3, 3, 64), tuple(table.cuda() for table in rotary_tables(128, 64))
-    given = drawn(7, 2, 128, 192)[0].detach()
-    out = torch.compile(causal_self_attention, fullgraph=True)(qkv, tables)
-    found = [out, torch.autograd.grad(out, qkv, given)[0]]
-    wide = qkv.detach().double().requires_grad_()
-    exact_out = attention_written_out(wide, tables)
-    for mine, exact in zip(found, [exact_out, torch.autograd.grad(exact_out, wide, given.double())[0]], strict=True):
-        assert apart(mine, exact) < 0.01
-    assert asked == [qkv.shape]
-
-
 @pytest.mark.parametrize(("rows", "length", "heads", "width"), [(2, 192, 4, 64), (70, 320, 8, 32)])
 def test_attention_to_a_stream_is_nearer_to_the_exact_one_than_its_twin(
     rows: int, length: int, heads: int, width: int, monkeypatch: pytest.MonkeyPatch
@@ -258,7 +136,6 @@ def test_attention_to_a_stream_is_nearer_to_the_exact_one_than_its_twin(
     tables = tuple(table.cuda() for table in rotary_tables(length, width))
     given = drawn(7, rows, length, inputs)[0].detach()
     assert rotation.can_turn(x, weight, heads)
-    assert causal_attention.can_attend(x, length, width)
     wide = [leaf.detach().double().requires_grad_() for leaf in (x, weight)]
     exact_out = attention_written_out(packed(*wide, heads), tables)
     exact = [exact_out, *torch.autograd.grad(exact_out, wide, given.double())]

@@ -18,7 +18,7 @@ from lmlab.layers.attention import causal_self_attention, packed, self_attention
 from lmlab.layers.attentive import attentive_scan
 from lmlab.layers.blocks import Block, squared_relu_network
 from lmlab.layers.composition import Composition
-from lmlab.layers.fast import adamw, attentive, causal_attention, cross_entropy, networks, triton_here
+from lmlab.layers.fast import adamw, attentive, cross_entropy, networks, triton_here
 from lmlab.layers.fast import attention as products
 from lmlab.layers.fast import products as on_gpu
 from lmlab.layers.fast.attentive import Additive, Rule
@@ -327,22 +327,3 @@ def test_kernels_of_several_trades_need_a_gpu_of_their_kind_and_a_gluon_that_is_
     assert triton_here.has_trades() == told
     monkeypatch.setattr(torch.version, "hip", "6.2")  # another maker's, whose GPUs have numbers like these
     assert not triton_here.has_trades()
-
-
-@pytest.mark.parametrize(
-    ("capability", "version", "told"),
-    [
-        ((9, 0), "3.5.0", True),
-        ((9, 0), "3.10.0", True),
-        ((9, 0), "3.4.0", False),
-        ((9, 0), "unknown", False),
-        ((10, 0), "3.6.0", False),
-        ((8, 0), "3.6.0", False),
-    ],
-)
-def test_attention_to_learn_from_needs_the_gpu_it_was_timed_on_and_a_triton_that_makes_it(
-    capability: tuple[int, int], version: str, told: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pretend(monkeypatch, capability, version)
-    assert causal_attention.can_be_made() == told
-    assert vars(causal_attention.can_be_made) == vars(triton_here.has_trades) != {}, "the compiler would look into it"

@@ -7,7 +7,7 @@ derivation. Every formula becomes a number, the same for the same writing; a let
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -84,13 +84,7 @@ class Forms:
 
     def written(self, node: Node) -> set[str]:
         """The functions that a formula calls, those of the student's own lets included; a sum over an index is one too."""
-        found: set[str] = set()
-        for inner in self._open(node):
-            if isinstance(inner, Call | Over):
-                found.add(inner.function)
-            elif isinstance(inner, Binary) and inner.op == "@":
-                found.add("@")
-        return found
+        return functions_in(self._open(node))
 
     def primed(self, node: Node) -> set[str]:
         """The slopes f' that the reader worked out in a formula, and in the student's own lets."""
@@ -227,3 +221,14 @@ def _added(left: Terms, right: Terms) -> Terms:
 
 def _scaled(terms: Terms, factor: Fraction) -> Terms:
     return {number: times * factor for number, times in terms.items()}
+
+
+def functions_in(nodes: Iterable[Node]) -> set[str]:
+    """The functions among these parts of a formula, with sums over an index and @."""
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, Call | Over):
+            found.add(node.function)
+        elif isinstance(node, Binary) and node.op == "@":
+            found.add("@")
+    return found

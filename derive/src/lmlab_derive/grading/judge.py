@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from lmlab_derive.grading.bench import Bench, is_wrong
-from lmlab_derive.grading.forms import GATHERING, Forms
+from lmlab_derive.grading.forms import GATHERING, Forms, functions_in
 from lmlab_derive.grading.key import FLIPPED, Part, composed
 from lmlab_derive.grading.roles import of_whole_arrays
 from lmlab_derive.read.sheet import ScopedClaim
+from lmlab_derive.shapes.setting import build
 from lmlab_derive.sheets.report import ClaimReport
 from lmlab_derive.text import to_text
 from lmlab_derive.tree import Claim, Node, Step
@@ -134,7 +135,8 @@ def _roundabout(part: Part, said: Stated, forms: Forms) -> str:
     own, key = forms.written(said.value), forms.written(part.value)
     if kept := (forms.written(part.reworded or part.target) - key) & own - {"@"}:
         return f"still has the {min(kept)}(...) of the question, which the key's answer has not"
-    if (gathering := own & GATHERING) and not key & GATHERING:
+    opened = functions_in(build(part.scope).opened(part.value))  # a student may write the lets of the key out
+    if (gathering := own & GATHERING - opened) and not key & GATHERING:
         return f"has {min(gathering)}, and nothing is added up or compared in the key's answer"
     if more := forms.givens(said.value) - forms.givens(part.value):
         return f"uses {min(more)}, which the key's answer does not depend on"

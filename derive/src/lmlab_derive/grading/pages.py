@@ -15,7 +15,7 @@ from lmlab_derive.shared import html, mathml
 from lmlab_derive.shared.html import Row, escape
 from lmlab_derive.sheets.pages import counterexample_table, formula
 from lmlab_derive.sheets.report import ClaimReport
-from lmlab_derive.to_latex import relation_latex, to_latex
+from lmlab_derive.to_latex import relation_latex, side_latex
 
 Hints = Literal["none", "where", "what"]
 HINTS: dict[Hints, str] = {
@@ -97,7 +97,7 @@ def _silent(answer: PartAnswer) -> ClaimReport:
 
 def _asked(part: Part) -> str:
     """What is asked for, with a question mark where the answer goes."""
-    return f"{to_latex(part.target)} {relation_latex(part.sign)} \\; ?"
+    return f"{side_latex(part.target, part.text)} {relation_latex(part.sign)} \\; ?"
 
 
 def _small_mark(mark: str) -> str:

@@ -30,6 +30,7 @@ from lmlab_derive.read.tokens import starts_statement
 from lmlab_derive.shapes.scope import Scope
 from lmlab_derive.shapes.setting import build
 from lmlab_derive.sheets.headings import Heading, headings, same_name, section
+from lmlab_derive.small_formulas import minus
 from lmlab_derive.text import to_text
 from lmlab_derive.tree import Derivative, NotUnderstood, shown
 
@@ -323,13 +324,18 @@ class _Marker:
         return found
 
     def _speaking_of(self, part: Part) -> tuple[Line, ...]:
-        """Claims that answer no question, but hold the target of a part inside (2 * dJ/dW == ...), or have its value."""
+        """Claims that answer no question, but hold the target of a part inside (2 * dJ/dW == ...), or have its value; of a
+        bound also those with the same difference of their sides, as H(p, q) >= H(p) for KL(p, q) >= 0."""
         found = []
         for entry, forms in self._unused(part):
             sides = [step.value for step in entry.claim.steps]
             inside = any(forms.of(part.target) in forms.inside(forms.of(side)) for side in sides)
             free = replace(entry.scope, conditions=part.scope.conditions)
-            if inside or any(self.bench.compare(part.target, "==", side, free).holds for side in sides):
+            pairs = [(part.target, side) for side in sides]
+            if part.sign != "==":
+                gap = minus(part.target, part.value)
+                pairs += [(gap, minus(sides[0], sides[-1])), (gap, minus(sides[-1], sides[0]))]
+            if inside or any(self.bench.compare(mine, "==", other, free).holds for mine, other in pairs):
                 found.append(_line(entry))
         return tuple(found)
 

@@ -71,8 +71,10 @@ class Repairer:
         rng: np.random.Generator,
         deadline: Deadline,
         derived: frozenset[str],
+        next_line: bool = False,
     ) -> None:
         self.setting, self.target, self.wrong = setting, target, wrong
+        self.next_line = next_line  # the target is the line above: a slip between the lines is named
         self.rng, self.deadline = rng, deadline
         self.shape: Shape = setting.shape(target)
         self.compared, self.allowed = self._comparison()
@@ -191,7 +193,9 @@ class Repairer:
                     continue
                 if first.fits(value) and not self.sense.roundabout(change.node):
                     if self.sense.copies(change.node):
-                        return best  # what is left are longer ways to the other side
+                        rearranged = self.next_line and names_in(change.node) == names_in(self.wrong)
+                        # what is left are longer ways to the other side
+                        return change if rearranged and self._everywhere(change.node) else best
                     if self.verified(change.node):
                         return change
                 if scaled is None and best is None:
@@ -320,8 +324,10 @@ class Repairer:
 
     def verified(self, node: Node) -> bool:
         """Whether a candidate says something and has the target's value at every probe."""
-        says_something = self.sense.writable(node) and not self.sense.copies(node)
-        return says_something and all(self._agrees(node, probe) for probe in self.probes + self._fresh(node))
+        return self.sense.writable(node) and not self.sense.copies(node) and self._everywhere(node)
+
+    def _everywhere(self, node: Node) -> bool:
+        return all(self._agrees(node, probe) for probe in self.probes + self._fresh(node))
 
     def _agrees(self, node: Node, probe: Probe) -> bool:
         value = self.value(node, probe)

@@ -66,7 +66,7 @@ def find_hint(
             within = deadline.within(HINT_SECONDS)
             setting.shapes.quiet = True
             with np.errstate(all="ignore"):
-                found = Repairer(setting, target, wrong, rng, within, derived).search()
+                found = Repairer(setting, target, wrong, rng, within, derived, next_line=only_right).search()
                 node = None if found is None else simplest(found.node, setting.shapes.of)
         except (Refusal, OutOfTime):
             continue
@@ -75,6 +75,8 @@ def find_hint(
         if found is None or node is None or _silly(wrong, found.node):
             continue
         repaired = to_text(node)
+        if node == simplest(target, setting.shapes.of):
+            return found.words
         if len(repaired) > LONGEST_SHOWN or _longer(repaired, target, setting):
             if verify(target, node, False):
                 return found.words

@@ -37,7 +37,7 @@ def simplest(node: Node, shape_of: ShapeOf) -> Node:
             return _shorter(node, _sum(node))
         case Binary(op="/", left=Number(), right=Number()):
             return node  # 6 / 32 may be closer to what was counted
-        case Binary(op="*" | "/"):
+        case Binary(op="*" | "/" | "@"):
             return _shorter(node, _product(node, shape_of))
         case Binary(op="**", right=Number(value=Fraction(numerator=1, denominator=1))):
             return node.left
@@ -123,6 +123,7 @@ def _multiply(node: Node, exponent: Node, powers: dict[Node, Node]) -> Fraction:
     if (value := constant_value(node)) and abs(value) < 1_000:
         return value**sign
     own: Node = ONE
+    number_inside, node = _number_inside(node)
     if isinstance(node, Binary) and node.op == "**":
         own = node.right
         node = node.left
@@ -130,7 +131,19 @@ def _multiply(node: Node, exponent: Node, powers: dict[Node, Node]) -> Fraction:
     constant = constant_value(own)
     own = own if constant is None else number(constant)
     powers[node] = own if node not in powers else plus(powers[node], own)
-    return Fraction(1)
+    return number_inside**sign
+
+
+def _number_inside(node: Node) -> tuple[Fraction, Node]:
+    """The number that stands inside a matrix product, and the product without it: 2 and A @ B for (2 * A) @ B."""
+    if not isinstance(node, Binary) or node.op not in "*@":
+        return Fraction(1), node
+    if node.op == "*" and isinstance(node.left, Number) and node.left.value:
+        inside, rest = _number_inside(node.right)
+        return node.left.value * inside, rest
+    first, left = _number_inside(node.left)
+    second, right = _number_inside(node.right)
+    return first * second, node if first * second == 1 else replace(node, left=left, right=right)
 
 
 def _turned(node: Node, shape_of: ShapeOf) -> Node:

@@ -188,6 +188,19 @@ def _sums(node: Binary) -> Iterator[Edit]:
         cost = 1.05 if isinstance(left, Number) or isinstance(right, Number) else 0.95
         yield instead(turned, cost, "the sign is wrong, the operands are swapped", node)
     yield anew(times(left, right), 1.7, f"* in place of {op}")
+    yield from _brackets(node)
+
+
+def _brackets(node: Binary) -> Iterator[Edit]:
+    """(a + b) * c for a + b * c."""
+    left, right, op = node.left, node.right, node.op
+    for product, at_right in ((right, True), (left, False)):
+        if not isinstance(product, Binary) or product.op not in ("*", "@"):
+            continue
+        for factor, rest in ((product.left, product.right), (product.right, product.left)):
+            whole = Binary(op, left, factor) if at_right else Binary(op, factor, right)
+            pair = (whole, rest) if factor is product.left else (rest, whole)
+            yield instead(Binary(product.op, *pair), 1.3, "brackets are missing", node)
 
 
 def _matrix_products(node: Binary) -> Iterator[Edit]:
@@ -200,10 +213,25 @@ def _matrix_products(node: Binary) -> Iterator[Edit]:
     for x, y in [(flip(b), a), (b, flip(a)), (flip(b), flip(a))]:
         form = Binary("@", x, y)
         yield instead(form, 1.7, "the operands are swapped and the transpose is wrong", node)
+    yield from _gram_matrices(node)
+    if _is_square(a) and _is_square(b):
+        whole = power(Binary("@", a.children()[0], b.children()[0]), 2)
+        yield instead(whole, 1.3, "the square of the product in place of a product of squares", node)
     yield anew(times(a, b), 1.3, "elementwise product in place of the matrix product")
     yield anew(call("outer", a, b), 1.5, "outer product in place of @")
     yield edit(a, 1.9, "a factor too many: @ ", b)
     yield edit(b, 1.9, "a factor too many: ", a, " @")
+
+
+def _gram_matrices(node: Binary) -> Iterator[Edit]:
+    """X.T @ X for X @ X.T, also where a vector stands behind it: (X @ X.T) @ w."""
+    left, right = node.left, node.right
+    if right == flip(left):
+        yield instead(Binary("@", right, left), 1.2, "the factors are in the wrong order", node)
+
+
+def _is_square(node: Node) -> bool:
+    return isinstance(node, Binary) and node.op == "**" and constant_value(node.right) == 2
 
 
 def _products(node: Binary) -> Iterator[Edit]:

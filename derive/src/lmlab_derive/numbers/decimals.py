@@ -83,7 +83,7 @@ class LongOps(ArrayOps):
     def number(self, value: Fraction | str) -> Array:
         """A 0-d object array."""
         if isinstance(value, str):
-            return np.asarray(+mpmath.pi, dtype=object)
+            return np.asarray(+mpmath.pi if value == "pi" else mpmath.inf, dtype=object)
         return np.asarray(mpmath.mpf(value.numerator) / value.denominator, dtype=object)
 
     def entrywise(self, function: Entrywise, value: Array) -> Array:

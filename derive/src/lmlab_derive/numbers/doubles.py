@@ -130,7 +130,7 @@ class FloatOps(ArrayOps):
 
     def number(self, value: Fraction | str) -> Array:
         """A 0-d array."""
-        return np.asarray(math.pi if value == "pi" else float(value))
+        return np.asarray(float(getattr(math, value) if isinstance(value, str) else value))
 
     def from_numpy(self, raw: Any) -> Array:
         """As it is."""

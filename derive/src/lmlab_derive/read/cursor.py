@@ -72,8 +72,8 @@ def read_number(token: Token) -> Fraction:
     exponent = re.search(r"[eE]([+-]?\d+)$", token.text)
     long = len(token.text) > 40 or (exponent and abs(int(exponent[1])) > 30)
     if long or (value := Fraction(token.text)) > MAX_NUMBER:
-        what = f"the number {token.text[:12]} is too large or too long"
-        raise refusal(token, f"{what}; at most {MAX_NUMBER:.0e} is read")
+        what = f"the number {token.text[:12]} is too large, too small or too long"
+        raise refusal(token, f"{what}; read are sizes from 1e-30 to {MAX_NUMBER:.0e}, in at most 40 signs")
     return value
 
 

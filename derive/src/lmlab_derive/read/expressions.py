@@ -263,13 +263,13 @@ class ExpressionParser(TokenReader):
             return self._call(token)
         if token.text in self.known:
             return Name(token.text, column=token.column)
-        if token.text == "pi":
-            return tree.Constant("pi", column=token.column)
+        if token.text in ("pi", "inf"):
+            return tree.Constant(token.text, column=token.column)
         if token.text in NAMES or token.text in WRITTEN_OUT:
             raise refusal(token, f"{token.text} is a function; write {token.text}(...)")
         if token.text in ("d", "d2") and following in ("/", "**"):
             raise refusal(token, self.no_derivative(following))
-        advice = spellings.NO_NUMBERS.get(token.text) or self.no_name(token.text) or nearest(token.text, self.known)
+        advice = self.no_name(token.text) or nearest(token.text, self.known)
         raise refusal(token, f"{token.text} is not defined; {advice}")
 
     def _expectation(self) -> Node:
@@ -330,6 +330,8 @@ class ExpressionParser(TokenReader):
             return self.derivative_call(token)
         args, options = self._arguments(")", f"{name}(...)", options=True)
         args = spellings.numpy_forms(name, (*first, *args), options)
+        if name in spellings.TRIANGLES and (len(args) == 2 or "k" in options):
+            return spellings.strict_triangle(token, name, args, options)
         spellings.check_call(token, name, args, options)
         if name in WRITTEN_OUT:
             return replace(WRITTEN_OUT[name].means(*args), column=token.column)
@@ -353,7 +355,7 @@ class ExpressionParser(TokenReader):
     def _option(self, found: Options) -> None:
         name, sign = spellings.OTHER_OPTIONS.get(self.next.text, self.next.text), 1
         self.at += 2
-        if name not in ("axis", "keepdims"):
+        if name not in ("axis", "keepdims", "k"):
             raise self.error(f"there is no option {name}=; there are axis= and keepdims=")
         if name == "keepdims":
             word = self.take("True", "False", "true", "false")
@@ -367,6 +369,6 @@ class ExpressionParser(TokenReader):
         if self.take("-"):
             sign = -1
         if self.next.kind != "number" or not self.next.text.isdigit() or len(self.next.text) > 2:
-            raise self.error("axis= is a whole number such as 0, 1 or -1")
+            raise self.error(f"{name}= is a whole number such as 0, 1 or -1")
         found[name] = sign * int(self.next.text)
         self.at += 1

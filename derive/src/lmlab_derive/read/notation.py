@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 
 from lmlab_derive import tree
 from lmlab_derive.functions import WRITTEN_OUT
 from lmlab_derive.limits import NoExactValue, Refusal
 from lmlab_derive.read.cursor import BARS, refusal
-from lmlab_derive.read.derivatives import DerivativeParser
-from lmlab_derive.read.expressions import CONDITIONS
 from lmlab_derive.read.ranks import is_row, rank_of
 from lmlab_derive.read.spellings import NOT_READ, with_new_axes
 from lmlab_derive.read.subscripts import entries, in_the_only_row, numbered_entry, refuse_numbers
+from lmlab_derive.read.sums import PREFIXES, SumParser
 from lmlab_derive.read.tokens import Token
 from lmlab_derive.shapes.scope import Macro, Scope, substituted
 from lmlab_derive.shapes.setting import build
@@ -24,22 +23,15 @@ from lmlab_derive.small_formulas import ZERO, call, normal_distribution, number,
 from lmlab_derive.text import to_text
 from lmlab_derive.tree import (
     Compare,
-    Derivative,
     Given,
     Index,
-    Let,
     Letter,
     Name,
     Node,
-    Over,
     Slice,
     Table,
-    Witness,
     names_in,
-    walk,
 )
-
-_PREFIXES = {"Σ": "sum", "Π": "prod"}
 
 
 def free_letters(tokens: Sequence[Token], known: set[str]) -> set[str]:
@@ -58,7 +50,7 @@ def free_letters(tokens: Sequence[Token], known: set[str]) -> set[str]:
     return found
 
 
-class NotationParser(DerivativeParser):
+class NotationParser(SumParser):
     """Expressions with letters and the names of the scope."""
 
     def __init__(self, tokens: Sequence[Token], scope: Scope) -> None:
@@ -119,19 +111,6 @@ class NotationParser(DerivativeParser):
         missing = [max(ranks) - rank for rank in ranks]
         return [with_new_axes(side, [None] * count) for side, count in zip(sides, missing, strict=True)]
 
-    def witness(self, node: Node, letter: str) -> Witness | None:
-        """Where the range of a letter is seen: on an array, or else on a recursion, whose steps it counts."""
-        found = witness_of(node, letter, self.scope.recursive)
-        if found is not None:
-            return found
-        for part in walk(node):
-            if isinstance(part, Index) and isinstance(part.operand, Name) and part.operand.name in self.scope.recursive:
-                step, definition = part.items[0], self.scope.definitions[part.operand.name]
-                if isinstance(step, Letter) and step.name == letter and isinstance(definition, Let):
-                    assert isinstance(definition.value, tree.Recursion)
-                    return definition.value.witness
-        return None
-
     def subscript(self, before: Token, places: Sequence[Node | Slice | None]) -> None:
         """Refuse numbers in a subscript, but for those of a recursion, whose h_T is h[T]."""
         if not {before.text, before.text.removeprefix("d")} & self.scope.recursive:
@@ -160,10 +139,10 @@ class NotationParser(DerivativeParser):
         if text in self.known:
             self._no_entry(token)
             return self._before_bracket(token)
-        if text[0] in _PREFIXES:
-            return self._prefix(token)
-        if text in ("sum", "prod") and following == "(" and self._is_range():
-            return self._ranged_call(token)
+        if text[0] in PREFIXES:
+            return self.prefixed_sum(token)
+        if text in ("sum", "prod") and following == "(" and self.is_range(2):
+            return self.ranged_call(token)
         if text == "P" and following in ("[", "("):
             return self._probability()
         if text in ("KL", "H") and following == "(":
@@ -238,70 +217,6 @@ class NotationParser(DerivativeParser):
         self.expect(token.text, f"to close {token.text}...{token.text}")
         return call("abs" if token.text == "|" else "norm", inner)
 
-    def _is_range(self) -> bool:
-        """sum(i, ...) and sum(i=1..n, ...), rather than the sum of an array."""
-        if self.peek(2).kind != "name" or self.peek(2).text in self.known:
-            return False
-        if self.peek(3).text == "=":
-            return self.peek(2).text not in ("axis", "dim", "keepdims", "keepdim")
-        return self.peek(3).text == ","
-
-    def _ranged_call(self, token: Token) -> Node:
-        self.at += 2
-        name, start, stop = self._range()
-        self.expect(",", f"after the range of {name}")
-        found = self._over(token, token.text, name, start, stop, self.expression)
-        self.expect(")", f"to close {token.text}(...)")
-        return found
-
-    def _prefix(self, token: Token) -> Node:
-        """Σ_(i=1..n) term, Σ_i term, Σ(array)."""
-        self.at += 1
-        self.forgave = True
-        function, rest = _PREFIXES[token.text[0]], token.text[1:].strip("_")
-        if rest:
-            return self._over(token, function, rest, None, None, lambda: self.sum_of_products(10))
-        if token.text.endswith("_") and self.take("("):
-            ranges = [self._range()]
-            while self.take(","):
-                ranges.append(self._range())
-            if self.next.text in CONDITIONS:
-                raise self.error("a condition stands inside the sum, as in sum(i, sum(j, (i < j) * x[i] * x[j]))")
-            self.expect(")", "after the range of the sum")
-            return self._nested_sums(token, function, ranges)
-        return call(function, self.sum_of_products(10))
-
-    def _nested_sums(self, token: Token, function: str, ranges: list[tuple[str, Node | None, Node | None]]) -> Node:
-        """Σ_(i,j) term: the sum over j inside that over i."""
-        (name, start, stop), inner = ranges[0], ranges[1:]
-        read = partial(self._nested_sums, token, function, inner) if inner else partial(self.sum_of_products, 10)
-        return self._over(token, function, name, start, stop, read)
-
-    def _range(self) -> tuple[str, Node | None, Node | None]:
-        name = self.next.text
-        if self.next.kind != "name" or name in self.known:
-            raise self.error("an index that is no other name is expected here, as in sum(i=1..n, x[i])")
-        self.at += 1
-        if not self.take("="):
-            return name, None, None
-        start = self.sum_of_products()
-        self.expect("..", "in a range such as i=1..n")
-        return name, start, self.sum_of_products()
-
-    def _over(
-        self, token: Token, function: str, name: str, start: Node | None, stop: Node | None, read: Callable[[], Node]
-    ) -> Node:
-        """The body of a sum, in which the letter is known."""
-        first = 0 if start == ZERO else 1
-        outer = dict(self.letters)
-        self.letters[name] = first
-        body = read()
-        self.letters = outer
-        witness = self.witness(body, name)
-        if start is None and witness is None:
-            raise refusal(token, f"the range of {name} is not clear; write {function}({name}=1..n, ...)")
-        return Over(body, function, Letter(name, first), start, stop, witness, column=token.column)
-
     def _index(self, operand: Node) -> Node:
         """A part of anything; m[z] of a random place z is the sum of the entries, each where z is its place."""
         found = super()._index(operand)
@@ -374,19 +289,3 @@ def _first_factor(node: Node) -> Node:
     while isinstance(node, tree.Binary) and node.op == "@":
         node = node.left
     return node
-
-
-def witness_of(node: Node, letter: str, besides: Collection[str] = ()) -> Witness | None:
-    """Where a letter stands alone as a position of an array, other than on the steps of those `besides`."""
-    for part in walk(node):
-        if isinstance(part, Index):
-            steps = isinstance(part.operand, Name) and part.operand.name in besides
-            for axis, item in enumerate(part.items):
-                if not isinstance(item, Letter) or item.name != letter or (steps and axis == 0):
-                    continue
-                if not part.operand.free_letters:
-                    return Witness(part.operand, axis)
-                if isinstance(part.operand, Derivative) and len(part.operand.by) == 1:  # d(p[i])/dz[j]
-                    whole = sum(isinstance(place, Slice) for place in part.items[:axis])  # axes of what stands above
-                    return Witness(Name(part.operand.by[0]), axis - whole)
-    return None

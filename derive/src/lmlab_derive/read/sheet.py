@@ -26,6 +26,11 @@ from lmlab_derive.text import to_text
 from lmlab_derive.tree import Claim, Condition, Node, NotUnderstood, Step
 
 _STEP = re.compile(r"\s*(?:=|<=|>=|<|>|≤|≥|\\le|\\ge)")
+_OWN_RELATION = r"(?:[=<>≤≥]|\\[lg]eq?(?![a-z]))"
+_GOES_ON = rf"[-+*/@·^&)\]}}–]|{_OWN_RELATION}|\\(?:cdot|times)\b"
+_ANEW = re.compile(rf"\s*(?!{_GOES_ON}).*{_OWN_RELATION}")  # a formula of its own
+_SIGNED = re.compile(rf"\s*[-+–].*{_OWN_RELATION}")  # one that goes on with the row above, or starts with a sign
+_UNENDED = re.compile(r"[-=+*/@^<>≤≥,(\[{]\s*$")
 _ITEM = re.compile(r"\s*(?:[-*•>]\s|\*\*\w{1,3}[).]+\*\*).*[=<>≤≥]")  # a line of a list
 _COLUMN = re.compile(r"^column \d+: ")
 _DEFINES = re.compile(r"\s*(?:given|let)\s+([^\W\d]\w*'*)")
@@ -183,16 +188,25 @@ def _readable_steps(raw: RawStatement, scope: Scope) -> ScopedClaim | None:
 
 
 def _items(raw: RawStatement) -> list[RawStatement]:
-    """A statement without a keyword, or its lines, where they are items of a list that say something each."""
+    """A statement without a keyword, or its parts: items of a list, and rows of an align with a relation of their own."""
     if len(raw.rows) > 1 and all(_ITEM.match(row) for _, row in raw.rows):
         return [RawStatement(line, ((line, row),)) for line, row in raw.rows]
-    return [raw]
+    items = [[raw.rows[0]]]
+    for row in raw.rows[1:]:
+        above = " ".join(text for _, text in items[-1])
+        open_still = sum(map(above.count, "([{")) > sum(map(above.count, ")]}")) or _UNENDED.search(above)
+        if _ANEW.match(row[1]) and not open_still:
+            items.append([row])
+        else:
+            items[-1].append(row)
+    return [RawStatement(rows[0][0], tuple(rows)) for rows in items]
 
 
 def _in_prose(raw: RawStatement, scope: Scope) -> tuple[list[ScopedClaim], str]:
     """The claims of a line without a keyword: all of it, or what of it stands among words; else what is wrong with it."""
     found: list[ScopedClaim] = []
     fault = ""
+    unclear = any(_SIGNED.match(row) for _, row in raw.rows[1:])
     for text, among_words in claims_in("\n".join(row for _, row in raw.rows), scope.known):
         if found and not (among_words and found[-1].claim.in_prose):
             break
@@ -204,7 +218,7 @@ def _in_prose(raw: RawStatement, scope: Scope) -> tuple[list[ScopedClaim], str]:
             fault = fault or ("" if among_words else str(refusal))
             continue
         if all(entry.claim.steps != other.claim.steps for other in found):
-            found.append(replace(entry, claim=replace(entry.claim, text=raw.text, in_prose=among_words)))
+            found.append(replace(entry, claim=replace(entry.claim, text=raw.text, in_prose=among_words or unclear)))
     return found, "" if has_words(raw.text, scope.known) else _COLUMN.sub("", fault)
 
 

@@ -7,16 +7,14 @@ from dataclasses import replace
 from lmlab_derive.functions import FUNCTIONS, WRITTEN_OUT, Along, Reduction
 from lmlab_derive.read.cursor import refusal
 from lmlab_derive.read.tokens import Token
-from lmlab_derive.small_formulas import number
+from lmlab_derive.small_formulas import minus, number
 from lmlab_derive.tree import Call, Index, Node, Slice, Stack, constant_value
 
 Options = dict[str, int | bool | None]
 Item = Node | Slice | None  # of x[...]; None is a new axis
 
-OTHER_OPTIONS = {"dim": "axis", "keepdim": "keepdims"}  # as torch has them
-NO_NUMBERS = {
-    "inf": "infinity is no number here; a large one such as -1e9 does the same inside softmax",
-}
+OTHER_OPTIONS = {"dim": "axis", "keepdim": "keepdims", "diagonal": "k"}  # as torch has them
+TRIANGLES = {"tril": "triu", "triu": "tril"}  # each with the one that is left out of it without its diagonal
 NOT_READ = {  # words of LaTeX and letters of paper, with what to write in their place
     "E": "write E[...] with brackets; it averages over all random names inside, and E[... | y] holds y fixed",
     "I": "write eye(n) for the identity",
@@ -78,6 +76,18 @@ def last_two_swapped(node: Node, column: int) -> Node:
     return Call("swapaxes", (node, number(-1), number(-2)), column=column)
 
 
+def strict_triangle(token: Token, name: str, args: tuple[Node, ...], options: Options) -> Node:
+    """triu(x, 1) and tril(x, k=-1): what lies above the diagonal, and below it."""
+    place = options.get("k") if len(args) == 1 else constant_value(args[1])
+    if place == 0:
+        return Call(name, args[:1], column=token.column)
+    if place != (1 if name == "triu" else -1):
+        raise refusal(
+            token, f"{name} starts on the diagonal or next to it: triu(x), triu(x, 1), tril(x) and tril(x, -1)"
+        )
+    return minus(args[0], Call(TRIANGLES[name], args[:1], column=token.column))
+
+
 def check_call(token: Token, name: str, args: tuple[Node, ...], options: Options) -> None:
     """Refuse a call with the wrong number of arguments, or with options that the function does not take."""
     function = FUNCTIONS.get(name) or WRITTEN_OUT[name]
@@ -89,6 +99,6 @@ def check_call(token: Token, name: str, args: tuple[Node, ...], options: Options
         raise refusal(token, f"{name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}")
     if not args:
         raise refusal(token, f"{name} needs at least one argument")
-    for option, taken in (("axis", function.takes_axis), ("keepdims", function.takes_keepdims)):
+    for option, taken in (("axis", function.takes_axis), ("keepdims", function.takes_keepdims), ("k", False)):
         if option in options and not taken:
             raise refusal(token, f"{name} takes no {option}=")

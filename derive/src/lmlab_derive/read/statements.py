@@ -11,9 +11,9 @@ from lmlab_derive.kinds import KIND_WORDS
 from lmlab_derive.limits import Refusal
 from lmlab_derive.read.cursor import refusal, shallow
 from lmlab_derive.read.expressions import CONDITIONS, RELATIONS
-from lmlab_derive.read.notation import witness_of
 from lmlab_derive.read.shapes import RESERVED, ShapeParser
 from lmlab_derive.read.subscripts import entries
+from lmlab_derive.read.sums import witness_of
 from lmlab_derive.read.tokens import Token
 from lmlab_derive.shapes.scope import Definition, Macro, rename, unknown_function
 from lmlab_derive.shapes.setting import drawn_shape
@@ -206,7 +206,8 @@ class StatementParser(ShapeParser):
     def _entry_by_letters(self) -> None:
         """Make p[i] of p_i, where i is a letter of the right side."""
         base, _, letters = self.next.text.partition("_")
-        if letters and set(letters) <= set(self.letters) and self.next.text not in self.known:
+        mentioned = {token.text for token in self.tokens if token.kind == "name"}.difference(self.known)
+        if letters and set(letters) <= {*self.letters, *mentioned} and self.next.text not in self.known:
             self.tokens = entries(self.tokens, {*self.known, base})
 
     def _places(self, name: str) -> list[str]:

@@ -97,7 +97,8 @@ class Shapes:
                 f"{to_text(witness.operand)} has {len(shape)} axes, and {witness.axis + 1} positions are named",
                 code="too-many-positions-of-letters",
             )
-        return shape[witness.axis] + Size.of(-int(self.from_zero(witness.operand, witness.axis)))
+        fewer = Size.of(-witness.beyond - int(self.from_zero(witness.operand, witness.axis)))
+        return shape[witness.axis] + fewer + (-self.range_of(witness.less) if witness.less else Size.of(0))
 
     def _recursion(self, node: tree.Recursion) -> Shape:
         row = self.of(node.start)

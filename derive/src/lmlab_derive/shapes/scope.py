@@ -193,7 +193,10 @@ def renamed_scope(scope: Scope, names: Mapping[str, str]) -> Scope:
 
 
 def _renamed_witness(witness: W, old: str, new: str) -> W:
-    return witness if witness is None else replace(witness, operand=rename(witness.operand, old, new))
+    if witness is None:
+        return witness
+    less = _renamed_witness(witness.less, old, new)
+    return replace(witness, operand=rename(witness.operand, old, new), less=less)
 
 
 def _renamed_item(item: Node | Slice, old: str, new: str) -> Node | Slice:

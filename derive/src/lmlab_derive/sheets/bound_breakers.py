@@ -15,7 +15,7 @@ from lmlab_derive.sheets.climbs import ATTAINED, broken, climb, continuous, heig
 from lmlab_derive.sheets.extreme_points import at_larger_sizes, magnitudes, patterned
 from lmlab_derive.sheets.kink_points import kinks
 from lmlab_derive.sheets.relation import Relation
-from lmlab_derive.sheets.special_points import allows, jumps, written
+from lmlab_derive.sheets.special_points import allows, entries_written, jumps, written
 
 WILD = 36
 SPECIAL = ("zero", "equal")  # where bounds are often attained
@@ -27,7 +27,13 @@ FAR_SWEEP = (*(10.0**e for e in np.linspace(-6, -3.25, 12)), *SWEEP, *(10.0**e f
 COUNTED = np.arange(1.0, 66.0)  # whole numbers, one by one,
 # and many at a time, while that is quick: the last one is as many terms as a sum may have
 FAR_COUNTED = (*(round(10.0**e) for e in np.linspace(2, 6.5, 10)), MAX_TERMS)
-NEXT_TO = (1e-2, 1e-4, 1e-8)  # what is left of the weight of a row next to a corner, for each of the other entries
+NEXT_TO = (
+    1e-2,
+    1e-4,
+    1e-8,
+    1e-30,
+    1e-300,
+)  # what is left of the weight of a row next to a corner, for each of the other entries
 MANY = (8.0, 30.0, 100.0, 1000.0)  # whole numbers beside a scalar of any magnitude,
 SHARES = (*(10.0**e for e in np.linspace(-4, -0.25, 12)), 0.75, 0.9, 0.97, 0.99, 0.999)  # or a fraction
 QUICK_S = 0.02  # of processor time: so many values beside a whole number, one by one, are not tried with a larger one
@@ -109,6 +115,8 @@ def _candidates(relation: Relation) -> Iterator[tuple[Point, Sides] | None]:
         yield from _pairs(relation, small[0])
         for point in jumps(relation, small[0]):
             yield relation.looked_at(point)
+        for point in entries_written(relation, small[0]) if not relation.averages else ():
+            yield relation.looked_at(point, beside=True)
         for point in kinks(relation, small[0]):
             yield relation.looked_at(point, beside=True)
     if relation.varies and not relation.averages:

@@ -7,7 +7,7 @@ from lmlab_derive.shared import html, mathml
 from lmlab_derive.shared.html import Row, escape
 from lmlab_derive.sheets.headings import headings
 from lmlab_derive.sheets.report import HOLDS, ClaimReport, Counterexample, Report, compact
-from lmlab_derive.to_latex import claim_latex, relation_latex, to_latex
+from lmlab_derive.to_latex import claim_latex, relation_latex, side_latex
 from lmlab_derive.tree import Claim
 
 MARKS = {"proved": "✓ proved", "supported": "✓ supported", "refuted": "✗ refuted", "invalid": "! invalid"}
@@ -49,7 +49,7 @@ def formula(claim: Claim, report: ClaimReport) -> str:
     """The steps of a claim as mathematics; of a derivation, the wrong one is marked."""
     if not claim.derive:
         return mathml.to_mathml(claim_latex(claim))
-    steps = [(relation_latex(step.relation), to_latex(step.value)) for step in claim.steps]
+    steps = [(relation_latex(step.relation), side_latex(step.value, step.text)) for step in claim.steps]
     lines = [step.line for step in claim.steps]
     wrong = report.first_wrong_step
     if wrong is None and len(lines) == 2 and report.wrong_line == lines[1]:

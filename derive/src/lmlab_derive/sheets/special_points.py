@@ -21,6 +21,7 @@ COUNTED = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 20.0, 33.0, 100.0)  # whole 
 HALVES = (0.5, 1.5)  # where rounding has to choose
 PLAIN_KINDS = {"positive", "nonzero", "integer"}
 MOST_NAMES = 4
+MOST_WRITTEN = 4  # numbers of the formula beside 0, 1 and 2
 MOST_DENOMINATORS = 4
 OUTCOMES = 24  # draws of what a threshold is compared with
 BESIDE = 2e-4  # a threshold is tried on its jump and this far to either side
@@ -42,7 +43,10 @@ def special_points(relation: Relation, sizes: Sizes) -> Iterator[Point]:
     for name in free:
         shape = tuple(axis.value(sizes) for axis in setting.givens[name].shape)
         for value in _values(relation, name):
-            yield relation.at_random(sizes, {name: np.full(shape, value)}, "readable")
+            point = relation.at_random(sizes, style="readable")
+            yield point.having({name: np.full(shape, value)})
+            if shape:
+                yield _with_first(point, name, value)
         for other in free:
             if other < name and setting.givens[other].shape == setting.givens[name].shape:
                 same = draw_point(setting, [name], sizes, relation.rng, "readable").raw[name]
@@ -62,12 +66,23 @@ def _free(relation: Relation) -> list[str]:
 def _values(relation: Relation, name: str) -> list[float]:
     """What to try for all entries of a given."""
     kinds = relation.setting.kinds(name)
-    values = [v for w in sorted({0.0, 1.0, 2.0, *written(relation)})[:5] for v in dict.fromkeys((w, -w))]
+    own = sorted(written(relation, whole=False) - {0.0, 1.0, 2.0})[:MOST_WRITTEN]
+    values = [v for w in (0.0, 1.0, 2.0, *own) for v in dict.fromkeys((w, -w))]
     if "integer" in kinds and not relation.setting.givens[name].shape:
         values += COUNTED
     if "integer" not in kinds and any(kink_of(node) is Kink.JUMP for node in relation.everything):
         values += [v for half in HALVES for v in (half, -half)]
     return [v for v in values if allows(relation, name, v)]
+
+
+def entries_written(relation: Relation, sizes: Sizes) -> Iterator[Point]:
+    """Points where all entries of one given, or its first one, are a number of the formula."""
+    for name in _free(relation):
+        shape = tuple(axis.value(sizes) for axis in relation.setting.givens[name].shape)
+        for value in _values(relation, name) if shape else ():
+            point = relation.at_random(sizes)
+            yield point.having({name: np.full(shape, value)})
+            yield _with_first(point, name, value)
 
 
 def written(relation: Relation, *, whole: bool = True) -> set[float]:

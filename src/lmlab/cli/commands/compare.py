@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import lmlab
-from lmlab.cli import options
+from lmlab.cli import completion, options
 from lmlab.cli.commands import Section
 from lmlab.config import Mistake, named_once, parse_settings
 from lmlab.hardware.memory import keep_memory
@@ -23,7 +23,10 @@ SECTION: Section = "Compare"
 
 
 def command(
-    text: options.Text = "sotu",
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(autocompletion=completion.texts, help=options.A_TEXT, show_default="sotu"),
+    ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -51,6 +54,7 @@ def command(
     ] = "char",
     split: options.Split = options.DEFAULT_SPLIT,
     split_by: options.SplitBy = "auto",
+    documents: options.Documents = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     settings: Annotated[
@@ -74,6 +78,17 @@ def command(
         ),
     ] = "here",
     device: options.Device = "auto",
+    beside: Annotated[
+        list[Path],
+        typer.Option(
+            "--with",
+            help="A trained run or a Hugging Face folder, measured on the same bytes without a rank. May be repeated.",
+        ),
+    ] = [],  # noqa: B006
+    logs: Annotated[
+        list[Path],
+        typer.Option("--logs", help="Instead of a text: samples_….jsonl files of lm-eval, of two models or more."),
+    ] = [],  # noqa: B006
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Print every remark, not the most important ones alone.")
     ] = False,
@@ -86,22 +101,35 @@ def command(
 
     Example: lmlab compare mytext.txt --budget 5m
     """
+    if logs:
+        others = {"budget": budget, "each": each, "out": out, "models": models, "valid": valid, "test": test}
+        _compare_logs([*logs, *map(Path, text or ())], others, json)
+        return
+    if len(text or ()) > 1:
+        raise Mistake(
+            f"one text is compared on, not {len(text or ())}; put several files into a folder, or name them by a pattern in"
+            " quotes",
+            code="several-texts",
+        )
+    (named,) = text or ("sotu",)
     keep_memory()
     chosen = None if models is None else options.words(models)
     if chosen == []:
         raise Mistake(
             f"{{models}} names no model; there are: {', '.join(registry.ladder())}", code="no-models", models=None
         )
+    for folder in beside:
+        options.checked_run(folder)
     for name in chosen or ():
         options.check_language_model(name)
-    options.check_text(text)
+    options.check_text(named)
     parts = options.parse_split(split, valid, test)
     from lmlab.cli.show.comparison import LiveTable, print_comparison
     from lmlab.comparison.folder import kept_in
 
     with LiveTable() as watch:
         comparison = lmlab.compare(
-            text,
+            named,
             out=out,
             budget=budget,
             each=each,
@@ -110,6 +138,7 @@ def command(
             tokenizers=[t.strip() for t in tokenizers.split(",") if t.strip()],
             split=parts,
             split_by=split_by,
+            documents=documents,
             valid=valid,
             test=test,
             seed=seed,
@@ -118,6 +147,7 @@ def command(
             learning=_learning_by_model(learning, chosen or registry.ladder()),
             device=device,
             executor=executor,
+            beside=beside,
             watch=watch,
             command=options.as_typed(),
         )
@@ -129,6 +159,8 @@ def command(
         options.print_json(document | {"report": str(comparison.report), "details": str(details)})
     else:
         print_comparison(comparison.findings, verbose=verbose)
+        for other in comparison.beside:
+            print(other.sentence)
         print(f"Report: {comparison.report.resolve()}")
     if all(entry.status == "failed" for entry in comparison.entries):
         print("lmlab: every model failed; the report says how", file=sys.stderr)
@@ -139,6 +171,15 @@ def command(
     if comparison.failed_checks:
         print(f"lmlab: a check failed, so not ranked: {', '.join(comparison.failed_checks)}", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def _compare_logs(logs: Sequence[Path], others: Mapping[str, object], json: bool) -> None:
+    """Compare the logs of lm-eval. No other option says anything about them."""
+    if given := next((name for name, value in others.items() if value is not None), None):
+        raise Mistake(f"{{{given}}} says nothing about logs; leave it out", code="option-beside-logs", **{given: None})
+    from lmlab.cli.show.logs import print_logs
+
+    options.answer(json, lmlab.compare_logs(logs), print_logs)
 
 
 def _shares_by_model(assignments: list[str]) -> dict[str, float]:

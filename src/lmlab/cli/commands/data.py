@@ -22,6 +22,7 @@ def command(
     text: Annotated[str | None, typer.Argument(help="For get: a named corpus. For show: any text.")] = None,
     split: options.Split = options.DEFAULT_SPLIT,
     split_by: options.SplitBy = "auto",
+    documents: options.Documents = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     seed: options.Seed = 0,
@@ -33,7 +34,10 @@ def command(
     """
     if action == "show" and text is not None:
         shares = options.parse_split(split, valid, test)
-        _show(lmlab.data("show", text, split=shares, split_by=split_by, valid=valid, test=test, seed=seed), json)
+        corpus = lmlab.data(
+            "show", text, split=shares, split_by=split_by, documents=documents, valid=valid, test=test, seed=seed
+        )
+        _show(corpus, json)
     elif action == "list":
         found = lmlab.data()
         if json:

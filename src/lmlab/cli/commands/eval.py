@@ -25,6 +25,13 @@ def command(
     against: Annotated[
         Path | None, typer.Option(help="For a translator: another run to compare with, sentence by sentence.")
     ] = None,
+    documents: Annotated[
+        str | None,
+        typer.Option(
+            help="What the documents of TEXT are: lines, blank, jsonl:FIELD, files or none.",
+            show_default="as in the run",
+        ),
+    ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     verbose: Annotated[bool, typer.Option("--verbose", help="Show every check of the certificate.")] = False,
@@ -39,7 +46,9 @@ def command(
     from lmlab.models.registry import kind_of
 
     with ProgressLine("eval") as line:
-        result = lmlab.evaluate(run, text, part=part, seed=seed, device=device, against=against, watch=line.measuring)
+        result = lmlab.evaluate(
+            run, text, part=part, documents=documents, seed=seed, device=device, against=against, watch=line.measuring
+        )
     if isinstance(result, Result):
         from lmlab.cli.show.result import print_result
 

@@ -54,7 +54,7 @@ def command(
     best: Annotated[int, typer.Option(help="Number of beam results to show.")] = 1,
     length_penalty: Annotated[float, typer.Option(help="Exponent of length normalisation in beam search.")] = 1.0,
     stop: Annotated[list[str], typer.Option(help="Stop where this string would begin. May be repeated.")] = [],  # noqa: B006
-    samples: Annotated[int, typer.Option(help="Number of texts to sample.")] = 1,
+    samples: Annotated[int, typer.Option("--samples", "-n", help="Number of texts to sample.")] = 1,
     seed: options.Seed = 0,
     precision: Annotated[
         str, typer.Option(help="Precision of the weights: float32, or bf16, which is faster on a GPU.")
@@ -99,7 +99,8 @@ def command(
         return
     writer = _Writer(prompt)
     streamed = samples == best == 1 and method != "beam" and not json
-    results = lmlab.generate(options.opened(run), prompt, **chosen, watch=writer if streamed else None)
+    opened = options.opened(run)
+    results = lmlab.generate(opened, prompt, **chosen, watch=writer if streamed else None)
     if json:
         options.print_json([result.to_json() for result in results])
         return
@@ -107,7 +108,7 @@ def command(
         print(_shown(writer.before))
     else:
         for number, result in enumerate(results, start=1):
-            if len(results) > 1:
+            if len(results) > 1 and opened.rule.mode != "lines":
                 print(f"--- {number} · {result.nats / math.log(2):.1f} bits ---")
             print(_shown(prompt + result.text))
     say_what_bytes_are(result.text for result in results)

@@ -29,6 +29,9 @@ def command(
         str | None,
         typer.Option(help="Score each line of this file separately, without its line end; - is standard input."),
     ] = None,
+    end: Annotated[
+        bool, typer.Option("--end/--no-end", help="Score the end of each text too, if the model predicts ends.")
+    ] = True,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
@@ -57,7 +60,7 @@ def command(
     if lines is None and (named := next((text for text in given if os.path.isfile(text)), None)):
         note = f"{named} is scored as it stands here, not what is in the file: --lines {quote(named)} scores its lines"
         print(f"lmlab: note: {note}", file=sys.stderr)
-    scored = lmlab.score(options.opened(run), given, device=device)
+    scored = lmlab.score(options.opened(run), given, end=end, device=device)
     if json:
         options.print_json([text.to_json() for text in scored])
     elif lines is None:
@@ -86,8 +89,10 @@ def _print_text(scored: ScoredText) -> None:
         rows.append([seen(token.text), bits(token.bits, 2)])
     columns = [Column(unit, left=True), Column("bits"), *([Column("tokens", left=True)] if is_split else [])]
     print_table(console, columns, rows)
-    per = f"{bits(scored.bits / max(1, len(rows)), 2)} a {unit}, {bits(scored.bits / max(1, scored.bytes))} a byte"
-    say(console, f"{bits(scored.bits, 2)} bits in all: {per}")
+    number = len(rows) - (scored.separator_bytes > 0)  # the end is no word
+    per = f"{bits(scored.bits / max(1, number), 2)} a {unit}, {bits(scored.bits / max(1, scored.bytes))} a byte"
+    ended = ", its end included" if scored.separator_bytes else ""
+    say(console, f"{bits(scored.bits, 2)} bits in all{ended}: {per}")
 
 
 def _print_lines(lines: list[str], scored: ScoredTexts) -> None:

@@ -28,6 +28,7 @@ def command(
     ] = None,
     split: options.Split = options.DEFAULT_SPLIT,
     split_by: options.SplitBy = "auto",
+    documents: options.Documents = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
@@ -55,6 +56,7 @@ def command(
         budget=options.budget_of(model, budget, "3m"),
         split=shares,
         split_by=split_by,
+        documents=documents,
         valid=valid,
         test=test,
         seed=seed,

@@ -49,6 +49,7 @@ def command(
     ] = None,
     split: options.Split = options.DEFAULT_SPLIT,
     split_by: options.SplitBy = "auto",
+    documents: options.Documents = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006
@@ -86,6 +87,7 @@ def command(
         tokenizer=tokenizer,
         split=shares,
         split_by=split_by,
+        documents=documents,
         valid=valid,
         test=test,
         settings=parse_settings(registry.model_class(model).Config, settings, model),

@@ -62,6 +62,7 @@ def command(
     budget: Annotated[str, typer.Option(help="Training budget: 90s, 3m, 1h, 500steps, 2Mtokens or 2epochs.")] = "3m",
     split: options.Split = options.DEFAULT_SPLIT,
     split_by: options.SplitBy = "auto",
+    documents: options.Documents = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
@@ -248,7 +249,7 @@ def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any],
         )
     from lmlab.text.tokenizers import plain_spec
 
-    if plain_spec(given.get("tokenizer", tokenizer)) != tokenizer:
+    if "tokenizer" in given and plain_spec(given["tokenizer"]) != tokenizer:
         raise Mistake(
             f"{source} knows its {tokenizer} tokens; leave {{tokenizer}} out",
             code="from-other-tokenizer",
@@ -283,7 +284,18 @@ def _as_asked(model: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         "columns": columns.split(",") if isinstance(columns, str) else columns,
         **{
             key: asked[key]
-            for key in ("out", "budget", "split", "split_by", "valid", "test", "seed", "device", "precision")
+            for key in (
+                "out",
+                "budget",
+                "split",
+                "split_by",
+                "documents",
+                "valid",
+                "test",
+                "seed",
+                "device",
+                "precision",
+            )
         },
     }
 
@@ -298,6 +310,7 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
     model, corpus, training = run.record.model, run.record.inputs.corpus, run.record.training
     began: dict[str, Any] = {"tokenizer": run.record.inputs.tokenizer, "split": tuple(corpus["split"])}
     began |= {"split_by": corpus["divided_by"]} if "divided_by" in corpus else {}
+    began |= {"documents": corpus.get("documents", "none")}
     began |= {"budget": training.budget, "seed": training.seed}
     began |= {"device": training.device, "precision": training.precision}
     began |= {key: corpus[key] for key in ("text", "valid", "test")}

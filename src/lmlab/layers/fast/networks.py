@@ -8,43 +8,37 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmlab.layers.fast import passes, products
+from lmlab.layers.fast import products
 from lmlab.layers.fast.once import only_once
 
 
 def squared_relu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
     """max(x upᵀ, 0)² downᵀ; all three in one precision."""
-    in_c = len(up_HI) % passes.TOGETHER == 0 and passes.can_square(x_BTI)
     apply: Callable[..., Tensor] = _SquaredReLUNetwork.apply
-    return apply(x_BTI.flatten(0, -2), up_HI, down_OH, in_c).view(*x_BTI.shape[:-1], len(down_OH))
+    return apply(x_BTI.flatten(0, -2), up_HI, down_OH).view(*x_BTI.shape[:-1], len(down_OH))
 
 
 class _SquaredReLUNetwork(torch.autograd.Function):
     """Written out because the elementwise part is memory traffic, and by hand most of it is saved.
 
     With p = max(x upᵀ, 0) and y = p² downᵀ:  d down = dyᵀ p²,  dh = 2 p ∘ (dy down),  d up = dhᵀ x,  dx = dh up.
-    in_c: p and p² are made in one pass over memory. Without, `down` is doubled rather than dh: exact, and far fewer numbers.
+    `down` is doubled rather than dh: exact, and far fewer numbers.
     """
 
     @staticmethod
-    def forward(ctx: Any, x_NI: Tensor, up_HI: Tensor, down_OH: Tensor, in_c: bool) -> Tensor:
+    def forward(ctx: Any, x_NI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
         positive_NH = torch.mm(x_NI, up_HI.t())
-        squared_NH = passes.squares(positive_NH) if in_c else positive_NH.relu_().square()
+        squared_NH = positive_NH.relu_().square()
         ctx.save_for_backward(x_NI, up_HI, down_OH, positive_NH, squared_NH)
-        ctx.in_c = in_c
         return torch.mm(squared_NH, down_OH.t())
 
     @staticmethod
     @only_once
-    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor]:
         x_NI, up_HI, down_OH, positive_NH, squared_NH = ctx.saved_tensors
         grad_NO = grads[0]
-        if ctx.in_c:
-            hidden_NH = torch.mm(grad_NO, down_OH)
-            passes.squares_back_(hidden_NH, positive_NH)
-        else:
-            hidden_NH = torch.mm(grad_NO, down_OH * 2).mul_(positive_NH)
-        return torch.mm(hidden_NH, up_HI), torch.mm(hidden_NH.t(), x_NI), torch.mm(grad_NO.t(), squared_NH), None
+        hidden_NH = torch.mm(grad_NO, down_OH * 2).mul_(positive_NH)
+        return torch.mm(hidden_NH, up_HI), torch.mm(hidden_NH.t(), x_NI), torch.mm(grad_NO.t(), squared_NH)
 
 
 def squared_relu_on_gpu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:

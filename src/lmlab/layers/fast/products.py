@@ -1,7 +1,7 @@
 """Large matrix products on a GPU that finish their results before they leave the chip: squared, multiplied, or turned.
 
-The library takes a product, and for what follows another pass over memory. Twins: what `networks.py`, `rotation.py` and
-`causal_attention.py` of this folder, which call these, stand beside. Shapes: N places, I inputs, O outputs, H of them hidden,
+The library takes a product, and for what follows another pass over memory. Twins: what `networks.py` and `rotation.py` of
+this folder, which call these, stand beside. Shapes: N places, I inputs, O outputs, H of them hidden,
 D width of a head, T positions.
 """
 

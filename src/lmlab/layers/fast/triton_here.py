@@ -37,18 +37,13 @@ def has_copy_engine() -> bool:
 
 
 @marked_constant
-def is_hopper() -> bool:
-    """Whether this GPU is of the kind that kernels with many settings were timed on, and triton can use its copy engine."""
-    return has_copy_engine() and torch.cuda.get_device_capability()[0] == COPY_ENGINE[0]
-
-
-@marked_constant
 def has_trades() -> bool:
     """Whether kernels can be made whose warps have different trades: this GPU is a Hopper, and triton's gluon is known.
 
     Not newer ones: what multiplies there is told so in another way.
     """
-    return is_hopper() and GLUON[0] <= version() <= GLUON[1]
+    is_hopper = has_copy_engine() and torch.cuda.get_device_capability()[0] == COPY_ENGINE[0]
+    return is_hopper and GLUON[0] <= version() <= GLUON[1]
 
 
 def version() -> tuple[int, int]:

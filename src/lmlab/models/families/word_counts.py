@@ -102,8 +102,9 @@ def count_words(
     if pair_buckets:
         hashed, first = hashed_pairs(ids, starts, pair_buckets)
         pairs, _, pair_starts = _distinct(hashed, first)
-    found = (torch.from_numpy(array).to(device) for array in (words, weights, word_starts, pairs, pair_starts))
-    return WordCounts(*found, labels_B)
+    arrays = words, weights, word_starts, pairs, pair_starts
+    words_N, weights_N, firsts_B, pairs_M, pair_firsts_B = (torch.from_numpy(array).to(device) for array in arrays)
+    return WordCounts(words_N, weights_N, firsts_B, pairs_M, pair_firsts_B, labels_B)
 
 
 def hashed_pairs(ids: np.ndarray, starts: np.ndarray, buckets: int) -> tuple[np.ndarray, np.ndarray]:

@@ -2,9 +2,8 @@
 
 Everything that is said is what the model does: a contribution is the difference that removing every occurrence of the word
 really makes, and the words that tipped it are removed one after the other until the model says something else. A word that is
-removed takes its pairs with it, and its neighbours become a pair. The contribution of a pair is what the model adds because the two
-words stand together. Nothing is said of order where the model has no pairs; there it is said of negations that they are words like
-others.
+removed takes its pairs with it, and its neighbours become a pair. The contribution of a pair is what the model adds because
+the two words stand together. Of a model without pairs nothing is said of order: it reads negations as words like others.
 """
 
 from __future__ import annotations

@@ -62,6 +62,16 @@ class MaskedResult(OtherResult):
         return ("held_out",) if self.held_out.verdict == "not held out" else ()
 
 
+def _require_training_text(run: Run) -> None:
+    """Raise a Mistake for an imported model: the baseline counts tokens of the training text."""
+    if not run.record.inputs.corpus["parts"]:
+        raise Mistake(
+            f"{run.folder} was imported, and its training text, which the baseline is counted on, is not known; train it"
+            " further first: lmlab train --from RUN TEXT",
+            code="masked-without-training-text",
+        )
+
+
 def evaluate(
     run: Run, data: str | Path | None = None, *, part: str = "test", seed: int = 0, device: str = "auto"
 ) -> MaskedResult:
@@ -78,6 +88,7 @@ def evaluate(
     model = encoder_of(run, device)
     tokens, random = run.tokenizer, np.random.default_rng(seed)
     stream = tokenize(chosen, tokens, stream_folder())
+    _require_training_text(run)
     learned = tokenize(run.corpus.train, tokens, stream_folder())
     counts_V = np.bincount(learned.ids, minlength=tokens.vocab_size) + 1.0
     with fastest_threads():
