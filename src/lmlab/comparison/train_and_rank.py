@@ -19,6 +19,8 @@ from lmlab.config import Budget, Mistake, checked_seed, make, with_our_names, wi
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.learn.settings import MOST_SEEDS, TrainConfig, training_config
+from lmlab.measure.interval import LEAST_CELL_BYTES
+from lmlab.measure.interval_units import FEWEST_BLOCKS
 from lmlab.models.registry import (
     AnyModel,
     Way,
@@ -30,6 +32,7 @@ from lmlab.models.registry import (
     our_name,
     trainable_kind,
 )
+from lmlab.page.numbers import counted
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
@@ -37,6 +40,8 @@ from lmlab.text.tokenizers import plain_spec
 
 T = TypeVar("T")
 N = TypeVar("N")
+
+LEAST_TEST_BYTES = FEWEST_BLOCKS * LEAST_CELL_BYTES  # of fewer no interval can be given, so no two models told apart
 
 
 def compare(
@@ -166,6 +171,15 @@ def compare(
             f"{corpus.name} has no test part to compare on; {instead}",
             code="comparison-without-test-part",
             split=None,
+            test=None,
+        )
+    if corpus.test.bytes < LEAST_TEST_BYTES:
+        more = "a larger share in {split}" if test is None else "a longer {test}"
+        raise Mistake(
+            f"the test part of {corpus.name} has {counted(corpus.test.bytes, 'byte')}, too few to tell models apart;"
+            f" {LEAST_TEST_BYTES} are the least: give more text, or {more}",
+            code="test-part-too-short",
+            split="60,10,30",
             test=None,
         )
     several = len(set(tokenizers)) > 1
