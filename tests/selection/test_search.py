@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -121,6 +122,15 @@ def test_a_small_text_allows_fewer_ids_than_a_tokenizer_that_nobody_named_asks_f
     (row,) = [row for row in found.candidates if row.tokenizer.startswith("bpe")]
     assert row.settings["order"] is not None
     assert "lmlab" not in found.choice.why
+
+
+def test_names_a_line_have_an_end_that_is_predicted(tmp_path: Path, lmlab: Lmlab) -> None:
+    random = Random(0)
+    names = {"".join(random.choices("abdeilmnorst", k=random.randint(3, 9))) for _ in range(3000)}
+    (tmp_path / "names.txt").write_text("\n".join(sorted(names)) + "\n")
+    words = ("best", tmp_path / "names.txt", "--documents", "lines", "--models", "ngram", "--budget", "20s")
+    done(lmlab(*words, "--out", tmp_path / "best", "--device", "cpu"))
+    assert load_run(tmp_path / "best").model.end_id is not None
 
 
 def test_a_search_needs_a_time_and_both_held_out_parts(text: Path, tmp_path: Path, lmlab: Lmlab) -> None:

@@ -79,6 +79,7 @@ def best(
     split_by: SplitBy = "auto",
     valid: Text | None = None,
     test: Text | None = None,
+    documents: str = "auto",
     seed: int = 0,
     device: str = "auto",
     watch: Display | None = None,
@@ -102,6 +103,7 @@ def best(
         split_by: the unit that is divided among the parts.
         valid: a separate validation text.
         test: a separate test text.
+        documents: what the documents are whose end is predicted, as for `compare`.
         seed: the seed of every candidate.
         device: the device to train and score on.
         watch: a display of the progress.
@@ -129,7 +131,7 @@ def best(
     corpus = (
         text
         if isinstance(text, Corpus)
-        else read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed)
+        else read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed, documents=documents)
     )
     for part in (corpus.valid, corpus.test):
         if not part.bytes:
