@@ -45,7 +45,7 @@ from lmlab.selection.records import (
 )
 from lmlab.selection.rungs import CandidateState, State, Step, next_step
 from lmlab.text.corpus import Corpus
-from lmlab.text.tokenizers import train_tokenizer
+from lmlab.text.tokenizers import tokenizer_for
 
 VALIDATED_BYTES = 60_000  # of the validation part that finished runs are compared on, at most
 NOTE_EVERY_S = 2.0  # seconds between records of the used budget
@@ -216,8 +216,8 @@ class Search:
         if store.spec is None:
             store.write_spec(spec)
         if not self.asked.named and candidate.tokenizer not in self.shared.tokenizers:
-            pieces = self.asked.corpus.train.pieces()
-            self.shared.tokenizers[candidate.tokenizer] = train_tokenizer(candidate.tokenizer, pieces, at_most=True)
+            tokenizer = tokenizer_for(self.asked.corpus, candidate.tokenizer, at_most=True)
+            self.shared.tokenizers[candidate.tokenizer] = tokenizer
         task = Task(
             spec=spec,
             corpus=self.asked.corpus.spec(),

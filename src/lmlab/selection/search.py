@@ -77,6 +77,7 @@ def best(
     tokenizers: Sequence[str] | None = None,
     split: Sequence[float] = (80, 10, 10),
     split_by: SplitBy = "auto",
+    documents: str = "auto",
     valid: Text | None = None,
     test: Text | None = None,
     seed: int = 0,
@@ -100,6 +101,8 @@ def best(
         tokenizers: the tokenizers to try; None: what suits the text.
         split: the shares of the training, validation and test parts.
         split_by: the unit that is divided among the parts.
+        documents: how the text is divided into documents whose end is predicted: "lines", "blank", "jsonl:FIELD", "files",
+            "none", or "auto": as the text plainly consists of documents.
         valid: a separate validation text.
         test: a separate test text.
         seed: the seed of every candidate.
@@ -129,7 +132,7 @@ def best(
     corpus = (
         text
         if isinstance(text, Corpus)
-        else read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed)
+        else read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed, documents=documents)
     )
     for part in (corpus.valid, corpus.test):
         if not part.bytes:
