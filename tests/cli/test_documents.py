@@ -26,7 +26,10 @@ COMMANDS = [
 def options_of_verbs() -> dict[str, set[str]]:
     """Every verb of the command line with the options it takes."""
     commands = {**command_line().commands, **{f"explain {name}": topic(name) for name in TOPICS}}
-    found = {name: {option for p in command.params for option in p.opts} for name, command in commands.items()}
+    found = {
+        name: {option for p in command.params for option in [*p.opts, *p.secondary_opts]}
+        for name, command in commands.items()
+    }
     return {name: options | {"--help", "-h"} for name, options in found.items()}
 
 

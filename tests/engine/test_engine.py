@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from test_generate import TEXT, Pair, gpt, ngram
 
 from lmlab.config import Mistake
-from lmlab.engine import Engine, Generated, Request
+from lmlab.engine import Engine, Generated, Options, Request, Stream, generate
 from lmlab.interface import ContextPolicy, LanguageModel, State
 from lmlab.models.registry import model_class
 from lmlab.models.translator import Translator, TranslatorConfig
@@ -41,8 +41,12 @@ def small(kind: str, **settings: Any) -> Pair:
     return Pair(subjects.build(model_class(kind), dict(settings), tokenizer), tokenizer)
 
 
+LLAMA_LIKE = {"layers": 2, "width": 16, "heads": 4, "kv_heads": 2, "context": 12, "stride": 5, "norm": "rms"}
+LLAMA_LIKE |= {"activation": "swiglu"}
 KINDS = {
     "gpt": lambda: gpt("char"),
+    "llama-like": lambda: small("gpt", **LLAMA_LIKE),
+    "sliding": lambda: small("gpt", **LLAMA_LIKE | {"window": 3, "positions": "learned", "biases": "all"}),
     "ngram": lambda: ngram("words"),
     "lstm": lambda: small("lstm", layers=2, width=8, embedding_width=6, tie=False),
     "rnn-attention": lambda: small("rnn-attention", width=8, embedding_width=6, memory=5, score_width=4, tie=False),
@@ -103,22 +107,26 @@ def same(beside: Sequence[Request], alone: Sequence[Generated]) -> None:
         assert found.nats == pytest.approx(expected.nats, abs=CLOSE * len(found.ids))
 
 
-def alone(pair: Pair, count: int) -> Iterator[Generated]:
-    for request in requests(count):
-        yield Engine(*pair).run([request])[0]
+@cache
+def alone(kind: str, count: int) -> list[Generated]:
+    return [Engine(*pair_of(kind)).run([request])[0] for request in requests(count)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_64_requests_side_by_side_are_what_they_are_alone(kind: str) -> None:
-    """They arrive a few at a time, so that they join and leave while others run."""
+@pytest.mark.parametrize(("kind", "ahead"), [*((kind, False) for kind in KINDS), ("gpt", True)])
+def test_64_requests_side_by_side_are_what_they_are_alone(
+    kind: str, ahead: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They arrive a few at a time, so that they join and leave while others run. ahead: as on a GPU."""
     pair, beside = pair_of(kind), requests(64)
-    engine, arriving = Engine(*pair, max_rows=24, chunk=20), list(beside)
+    expected = alone(kind, 64)
+    monkeypatch.setattr(Engine, "_runs_ahead", lambda *_: ahead and pair.tokenizer.unknown_id is None)
+    engine, arriving = Engine(*pair, max_rows=24, chunk=20, lookahead=4), list(beside)
     while arriving or engine.busy:
         for request in arriving[:5]:
             engine.submit(request)
         del arriving[:5]
         engine.step()
-    same(beside, list(alone(pair, 64)))
+    same(beside, expected)
 
 
 def advance_by(engine: Engine, steps: int) -> None:
@@ -279,3 +287,19 @@ def test_a_request_that_cannot_be_is_refused_in_one_line(settings: dict[str, Any
     with pytest.raises(Mistake, match=words):
         engine.submit(Request(**settings))
     assert not engine.busy
+
+
+def test_a_request_is_submitted_once() -> None:
+    engine, request = Engine(*ngram("char")), Request("a", max_tokens=1)
+    engine.run([request])
+    with pytest.raises(ValueError, match="submitted already"):
+        engine.submit(request)
+
+
+def test_a_stream_that_is_left_leaves_nothing_in_the_next_one() -> None:
+    pair, options = gpt("char"), Options(max_tokens=30, seed=3)
+    engine = Engine(*pair, max_rows=1)
+    left = Stream(engine, "the cat", options)
+    next(left)
+    left.close()
+    assert "".join(Stream(engine, "an owl", options)) == generate(*pair, "an owl", max_tokens=30, seed=3)[0].text

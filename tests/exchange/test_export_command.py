@@ -11,6 +11,7 @@ import torch
 
 import lmlab as lab
 from command_line import Lmlab, done, refused
+from some_documents import list_of_names
 
 
 def test_kenlm_reads_what_is_exported_and_scores_a_line_as_the_run_does(
@@ -52,3 +53,13 @@ def test_a_file_that_exists_is_kept_unless_forced(small_text: Path, tmp_path: Pa
     assert Path("model.arpa").read_text() == "mine"
     assert lmlab("export", tmp_path / "run", "-o", "model.arpa", "--force")[0] == 0
     assert Path("model.arpa").read_text().startswith("\\data\\")
+
+
+def test_kenlm_gives_a_document_the_probability_that_the_run_does(lmlab: Lmlab, tmp_path: Path) -> None:
+    kenlm = pytest.importorskip("kenlm")
+    done(lmlab("train", "ngram", list_of_names(tmp_path), "--documents", "lines", "--out", "run", "--set", "order=4"))
+    done(lmlab("export", "run", "-o", "model.arpa"))
+    reader = kenlm.Model("model.arpa")
+    for name in ("bara", "ba", "zq", ""):
+        bits = lab.score("run", name).bits
+        assert reader.score(" ".join(name), bos=True, eos=True) == pytest.approx(-bits * 0.30103, abs=1e-4)

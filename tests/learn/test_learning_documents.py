@@ -101,16 +101,22 @@ def test_a_round_of_windows_predicts_every_token_once_and_mixes_no_documents() -
         batches = [windows.draw(1, 0, turn * windows.count + step) for step in range(windows.count)]
         seen = []
         for batch in batches:
-            tokens = batch.tokens_BT[0]
-            held = tokens if batch.mask_BT is None else tokens[batch.mask_BT[0]]
+            assert batch.mask_BT is not None
+            held = batch.tokens_BT[0][batch.mask_BT[0]]
             document = np.searchsorted(stream.starts, held.numpy(), side="right")
             assert len(set(document.tolist())) == 1
             seen += held.tolist()
-            if int(held[0]) not in stream.starts:  # the row begins inside a document: its first token is not predicted
-                assert batch.mask_BT is not None
-                assert not batch.mask_BT[0, 0]
+            assert bool(batch.mask_BT[0, 0]) == (
+                int(batch.tokens_BT[0, 0]) in stream.starts
+            )  # else it is not predicted
         inside = windows.count - (len(stream.starts) - 1)
         assert len(seen) == len(set(seen)) == stream.tokens - inside
+
+
+def test_every_window_predicts_something_even_where_one_token_is_left_of_a_document() -> None:
+    windows = DocumentWindows(stream_of(9, 9, 9), 8)
+    batches = [windows.draw(1, 0, step) for step in range(20 * windows.count)]
+    assert min(batch.count for batch in batches) == 1
 
 
 def test_batches_of_documents_depend_on_seed_and_step_alone_and_one_long_line_does_not_pad_the_rest() -> None:

@@ -145,7 +145,7 @@ def test_a_free_cache_is_used_again_and_nothing_of_the_last_text_is_seen(device:
     fresh = [stepped(model_on(device, context=16, stride=8), text_BT, [2] + [1] * 12)[0] for text_BT in texts]
     _, state = stepped(model, texts[0], [2] + [1] * 12)
     first = cache_of(state)
-    first.cache_L2BHCD.fill_(float("nan"))  # the worst that can be left behind
+    first.cache_L2BKCE.fill_(float("nan"))  # the worst that can be left behind
     del state
     several = [2, 1, 1, 3, 1]  # through the plain state, and back to a cache of fixed shape
     with fast.plain():
@@ -177,7 +177,7 @@ def test_weights_are_rounded_while_writing_and_never_while_scoring(device: str) 
     nats_BT = model.score(text_BT)
     rounded, state = stepped(model.for_decoding(torch.bfloat16), text_BT, [4] + [1] * 12)
     assert isinstance(state, GPTRows)
-    assert state.cache.cache_L2BHCD.dtype == torch.bfloat16
+    assert state.cache.cache_L2BKCE.dtype == torch.bfloat16
     assert rounded.dtype == torch.float32
     if device == "cpu":
         assert torch.equal(rounded[:2], exact[:2]), "a CPU reads prompts in float32"

@@ -56,7 +56,7 @@ def test_a_row_that_reads_the_cache_of_its_neighbour_is_caught(check: Check, mon
     def careless(self: GPTRows, rows_N: torch.Tensor, state: GPTMemory, chosen_N: torch.Tensor | None = None) -> None:
         right(self, rows_N, state, chosen_N)
         if int(rows_N[0]):
-            self.cache.cache_L2BHCD[:, :, rows_N] = self.cache.cache_L2BHCD[:, :, :1]
+            self.cache.cache_L2BKCE[:, :, rows_N] = self.cache.cache_L2BKCE[:, :, :1]
 
     monkeypatch.setattr(GPTRows, "put", careless)
     caught(check, model)

@@ -111,7 +111,16 @@ def test_what_people_type_is_read_as_they_mean_it(typed: str) -> None:
 
 @pytest.mark.parametrize(
     "typed",
-    [r"\sin x \cos x", r"\log x / 2", r"\delta_{ab}", r"\max_i x", r"\sum_{i<j} v_i w_j", r"\frac{1}", "log", "log **"],
+    [
+        r"\sin x \cos x",
+        r"\log x / 2",
+        r"\delta_{ab}",
+        r"\max_i x",
+        r"\sum_{i<j} v_i w_j + v_j",
+        r"\frac{1}",
+        "log",
+        "log **",
+    ],
 )
 def test_latex_that_can_be_read_in_two_ways_is_asked_about_in_one_line(typed: str) -> None:
     answer = last(f"given x: positive\ngiven v: k\ngiven w: k\nclaim {typed} = 0")

@@ -23,7 +23,7 @@ from lmlab.models.mix import Mix
 from lmlab.models.registry import KINDS, Way, kind_of, trainable_kind
 from lmlab.text.corpus import read
 from lmlab.text.stream import tokenize
-from lmlab.text.tokenizers import train_tokenizer
+from lmlab.text.tokenizers import tokenizer_for
 
 
 def count(
@@ -133,6 +133,6 @@ def _fitted(name: str, text: str | Path | None, settings: Mapping[str, Any] | No
             f"what {name} stores depends on its text: name one behind it, such as sotu or a file",
             code="costs-without-text",
         )
-    part = read(text).train  # as `train` divides it: what it stores is what the model of that text stores
-    tokens = train_tokenizer(tokenizer, part.pieces())
-    return count_stored(cls.fit(config, tokens.vocabulary, tokenize(part, tokens, stream_folder())))
+    corpus = read(text, documents="auto")  # as `train` divides it: what it stores is what the model of that text stores
+    tokens = tokenizer_for(corpus, tokenizer)
+    return count_stored(cls.fit(config, tokens.vocabulary, tokenize(corpus.train, tokens, stream_folder())))

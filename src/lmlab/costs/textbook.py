@@ -24,6 +24,9 @@ class Written:
     part: str  # a name of `Part`, or WHOLE
     formula: str
     lacks: str  # what the formula leaves out, in words; empty: nothing
+    shared: str | None = (
+        None  # the letter of heads that share keys and values, where the formula has some for every head
+    )
 
 
 BEGIN = "the vector of the begin symbol, which stands before the first word"
@@ -50,7 +53,7 @@ WRITTEN: dict[str, list[Written]] = {
             "biases of attention, all norms, the pooler, and positions and segments, which BERT learns",
         ),
     ],
-    "gpt": [Written(TEXTBOOK, "attention", QUERIES_KEYS_VALUES, "the matrix behind the heads, and the norm")],
+    "gpt": [Written(TEXTBOOK, "attention", QUERIES_KEYS_VALUES, "the matrix behind the heads, and the norm", "K")],
 }
 
 
@@ -69,13 +72,13 @@ class Beside:
 
 def beside(model: str, parts: Sequence[Part], values: Mapping[sympy.Symbol, int]) -> list[Beside]:
     """The textbook formulas for a model whose parts, in symbols, are these. values: what the symbols stand for."""
-    found, grouped = [], model == "gpt" and "K" in {letter.name for letter in values}
+    found, letters = [], {letter.name for letter in values}
     for said in WRITTEN.get(model, []):
         one_of = {part.name: part.weights for part in parts} | {WHOLE: weights(parts)}
         theirs = read_formula(said.formula)
         rest = sympy.factor_terms(sympy.expand(one_of[said.part] - theirs))
         why = said.lacks + ("; and learned positions" if said.lacks == BEGIN and "positions" in one_of else "")
-        why += "; it has keys and values for every head" if grouped else ""
+        why += "; it has keys and values for every head" if said.shared in letters else ""
         numbers = [number.subs(values) for number in (theirs, rest)]
         number, left_out = (int(n) if n.is_Integer else None for n in numbers)
         found.append(

@@ -92,12 +92,9 @@ class Engine:
         Raises:
             Mistake: the prompt cannot be encoded, or its ids are not of this vocabulary.
         """
-        encoded = encoded_prompt(self.tokenizer, request.prompt, self.model.vocab_size)
-        request.prompt_ids = encoded.ids
-        end_id = self.model.end_id
-        request.continuation = Continuation.after(
-            self.tokenizer, encoded.ids, encoded.spellings, request.options.stop, end_id
-        )
+        ids, spellings = encoded_prompt(self.tokenizer, request.prompt, self.model.vocab_size)
+        stop, end_id = request.options.stop, self.model.end_id
+        request.take(ids, Continuation.after(self.tokenizer, ids, spellings, stop, end_id))
         self._submitted.append(request)
         self._arrived.set()
         return request
@@ -149,11 +146,9 @@ class Engine:
         for request in batch.rows:
             if request is not None:
                 request.chosen += 1
-                if (
-                    request.chosen == request.options.max_tokens
-                ):  # others may have its row while its tokens are delivered
-                    self._finish(request)
-        if not (ids_B.is_cuda and self.tokenizer.unknown_id is None):  # spellings are drawn between tokens
+                if request.chosen == request.options.max_tokens:
+                    self._finish(request)  # others may have its row while its tokens are delivered
+        if not self._runs_ahead(ids_B):
             self._chosen_B = ids_B
             return self._deliver_all()
         if not batch.busy:
@@ -166,12 +161,16 @@ class Engine:
 
     def _advance(self, ids_B: Tensor) -> None:
         """Read the chosen tokens."""
-        self._chosen_B, ahead = None, ids_B.is_cuda and self.tokenizer.unknown_id is None
+        self._chosen_B = None
         if not self.scheduler.waiting:
-            kept_B = self._batch.shrink(seldom=ahead)
+            kept_B = self._batch.shrink(seldom=self._runs_ahead(ids_B))
             ids_B = ids_B if kept_B is None else ids_B[kept_B]
         if self._batch.busy:
             self._batch.advance(ids_B)
+
+    def _runs_ahead(self, ids_B: Tensor) -> bool:
+        """Whether the next step is taken before these tokens are looked at; not where spellings are drawn between tokens."""
+        return ids_B.is_cuda and self.tokenizer.unknown_id is None
 
     @property
     def _ahead(self) -> int:

@@ -113,6 +113,10 @@ class Stream(Iterator[str]):
             if piece:
                 return piece
 
+    def close(self) -> None:
+        """End the text here; the engine is free for another one."""
+        self._pieces.close()
+
     @property
     def result(self) -> Generated:
         """The continuation as `generate` returns it; works off what has not been iterated over yet."""
@@ -127,9 +131,11 @@ def _stream(engine: Engine, request: Request) -> Generator[str, None, Generated]
     try:
         while engine.busy:
             for event in engine.step():
-                yield event.text
+                if event.request is request:
+                    yield event.text
     finally:
-        engine.cancel(request)  # if nobody wants the rest
+        if request.finish is None:  # nobody wants the rest
+            engine.cancel(request)
     return request.result()
 
 

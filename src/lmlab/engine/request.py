@@ -59,7 +59,7 @@ class Request:
         self.greedy = not self.options.draws
         self.rng = np.random.default_rng([self.options.seed, sample])
         self.prompt_ids: list[int] = []  # set when it is submitted, as is the continuation
-        self.continuation: Continuation
+        self._continuation: Continuation | None = None
         self.chosen = 0  # tokens that were chosen; on a GPU some of them may not have been read back yet
 
     @classmethod
@@ -67,6 +67,22 @@ class Request:
         """Return a request with these settings for one of its samples."""
         fields = ("max_tokens", "method", "temperature", "top_k", "top_p", "min_p", "stop", "seed")
         return cls(prompt, sample=sample, **{name: getattr(options, name) for name in fields})
+
+    def take(self, prompt_ids: list[int], continuation: Continuation) -> None:
+        """Begin with this continuation of the prompt; an engine calls it.
+
+        Raises:
+            ValueError: it was submitted already.
+        """
+        if self._continuation is not None:
+            raise ValueError("this request was submitted already; make another one for another text")
+        self.prompt_ids, self._continuation = prompt_ids, continuation
+
+    @property
+    def continuation(self) -> Continuation:
+        """The text so far; of a request that was submitted."""
+        assert self._continuation is not None, "a request is submitted first"
+        return self._continuation
 
     @property
     def finish(self) -> Finish | None:

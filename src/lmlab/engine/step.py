@@ -55,7 +55,7 @@ class InTransit:
         self._logprobs: list[Any]
         self._top: list[Any] = [None] * len(steps)
         device = steps[0].ids_B.device
-        if device.type == "cpu":  # there is one step; asking NumPy takes less time
+        if device.type == "cpu" and len(steps) == 1:  # asking NumPy takes less time
             (step,) = steps
             ids, logp_BV = step.ids_B.tolist(), step.logp_BV.numpy()
             self._ids, self._logprobs = [ids], [[float(logp_BV[row, id]) for row, id in enumerate(ids)]]

@@ -35,16 +35,19 @@ BLOCK = 1 << 17  # n-grams turned into text at once
 def arpa_words(model: NGram, vocabulary: Vocabulary) -> list[str]:
     r"""How each token is written, by id: a word without white space, a different one for every token.
 
-    The unknown symbol is `<unk>`. The line break is `</s>` where it is the one token that ends a sentence
-    (restart="line"), so that a line can be scored with its begin and end. Any other token is its piece, or if that
-    cannot be a word, an escaped form of it: `\x20` or `\u2028` for white space and what cannot be printed, `\e` for the
-    empty piece, `\<s>` for a piece that reads like a symbol; and `word\#7` for token 7 if another token has its word.
+    The unknown symbol is `<unk>`. The end of a document is `</s>`, if the model predicts it; else the line break, where it
+    is the one token that ends a sentence (restart="line"). So a line can be scored with its begin and end. Any other
+    token is its piece, or if that cannot be a word, an escaped form of it: `\x20` or `\u2028` for white space and what
+    cannot be printed, `\e` for the empty piece, `\<s>` for a piece that reads like a symbol; and `word\#7` for token 7 if
+    another token has its word.
     """
     symbols = {}
     if vocabulary.unknown_id is not None:
         symbols[vocabulary.unknown_id] = UNKNOWN
     ends = np.flatnonzero(model.tables.restarts_V).tolist()
-    if len(ends) == 1:
+    if model.end_id is not None:
+        symbols[model.end_id] = END
+    elif len(ends) == 1:
         symbols[ends[0]] = END
     words: dict[str, None] = {}
     for i, piece in enumerate(vocabulary.pieces):

@@ -117,6 +117,37 @@ class Block(nn.Module):
         found_BTD = F.linear(attended_BTI, self.out.to(dtype), rounded(self.out_bias, dtype))
         return _add(x_BTD, found_BTD, 0.0)
 
+    def step_each(
+        self, x_1BD: Tensor, rotation: Rotation | None, kv_2BKSE: Tensor, position_B: Tensor, dtype: torch.dtype
+    ) -> Tensor:
+        """One more position in each of B rows, each at a position of its own; rows stand where time stands elsewhere.
+
+        Args:
+            rotation: of the position of each row.
+            kv_2BKSE: keys and values, written in place; S positions, as many as the longest row has with the new one.
+            dtype: of the products. Without gradients.
+        """
+        return self.network(self.attend_each(x_1BD, rotation, kv_2BKSE, position_B, dtype), dtype, 0.0)
+
+    def attend_each(
+        self, x_1BD: Tensor, rotation: Rotation | None, kv_2BKSE: Tensor, position_B: Tensor, dtype: torch.dtype
+    ) -> Tensor:
+        """`attend_further` for one more position in each row, as in `step_each`."""
+        x_1BD, normed_1BD = self._normed_for_attention(x_1BD, dtype)
+        q_1HBE, k_1KBE, v_1KBE = self._split(normed_1BD, rotation)
+        rows_B = torch.arange(len(position_B), device=position_B.device)
+        kv_2BKSE[0, rows_B, :, position_B] = k_1KBE[0].transpose(0, 1).to(kv_2BKSE.dtype)
+        kv_2BKSE[1, rows_B, :, position_B] = v_1KBE[0].transpose(0, 1).to(kv_2BKSE.dtype)
+        keys, values = (for_each_head(part.to(dtype), self.heads) for part in kv_2BKSE.unbind(0))
+        place_S = torch.arange(kv_2BKSE.shape[3], device=position_B.device)
+        seen_BS = place_S <= position_B[:, None]
+        if self.c.window is not None:
+            seen_BS &= place_S > position_B[:, None] - self.c.window
+        queries = q_1HBE.permute(2, 1, 0, 3)
+        found_BH1E = F.scaled_dot_product_attention(queries, keys, values, attn_mask=seen_BS[:, None, None])
+        attended_1BI = found_BH1E.flatten(1)[None]
+        return _add(x_1BD, F.linear(attended_1BI, self.out.to(dtype), rounded(self.out_bias, dtype)), 0.0)
+
     @torch.no_grad()
     def looks(self, x_BTD: Tensor, rotation: Rotation | None) -> tuple[Tensor, float]:
         """The attention weights of every head, B×H×T×T, and how far the fused kernel is from them at most."""

@@ -165,6 +165,9 @@ class NextToken(Task):
         ids: list[int] = []
         for _ in range(SAMPLE_TOKENS):
             ids.append(int(torch.multinomial(logp_BV[0].float().exp().cpu(), 1, generator=luck)))
+            if ids[-1] == self.tokenizer.end_id:  # another document
+                logp_BV, state = model.begin(1)
+                continue
             logp_BV, state = model.advance(torch.tensor([ids[-1:]], device=logp_BV.device), state)
         return self.tokenizer.decode(ids)
 

@@ -96,6 +96,8 @@ class Optimizer:
         if clipped := [n for n in grads if n not in self.matrices]:
             excess = (_length(norms[n] for n in clipped) / self.config.clip).clamp(min=1.0)
             for name in self.tables:
+                if name not in grads:  # the model does not train it
+                    continue
                 self._by_row(name, grads[name], factor, steps, excess)
             vectors = [n for n in clipped if n not in self.tables]
             if self.config.adaptive == "adagrad":

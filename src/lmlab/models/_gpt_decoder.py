@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, final
 import torch
 from torch import Tensor
 
-from lmlab.layers.fast.many_rows import ManyRows
 from lmlab.layers.fast.one_row_in_c import Row, one_row
+from lmlab.layers.row_cache import RowCache
 
 if TYPE_CHECKING:
     from lmlab.layers.fast.one_row import Weights
@@ -31,15 +31,20 @@ class GPTDecoder:
 
     Args:
         weights: makes the weights as the kernels take them.
+        cache: makes a cache for so many rows in a precision; whether its rows were just selected.
         dtype: the precision of the weights.
-        has_kernels: whether there are kernels for the composition of the model; else only plain states are used.
     """
 
-    def __init__(self, weights: Callable[[], Weights], dtype: torch.dtype, has_kernels: bool) -> None:
-        self._weights, self.dtype, self.has_kernels = weights, dtype, has_kernels
+    def __init__(
+        self,
+        weights: Callable[[], Weights],
+        cache: Callable[[int, torch.dtype, bool], RowCache],
+        dtype: torch.dtype,
+    ) -> None:
+        self._weights, self._new_cache, self.dtype = weights, cache, dtype
         self._row: Row | None = None
         self._lock = threading.Lock()  # the buffers of a row serve one thread at a time
-        self._cache: ManyRows | None = None
+        self._cache: RowCache | None = None
         self._lease: weakref.ref[CacheLease] | None = None
 
     def read_one(self, token: int, position: int, kv_L2BHCD: Tensor) -> Tensor:
@@ -49,25 +54,25 @@ class GPTDecoder:
                 self._row = one_row(self._weights())
             return self._row.log_probabilities(token, position, kv_L2BHCD)
 
-    def acquire_cache(self, rows: int) -> tuple[ManyRows, CacheLease]:
+    def acquire_cache(self, rows: int) -> tuple[RowCache, CacheLease]:
         """Return an empty cache with room for these rows: the one that was kept, if it is free and of this size."""
         lease = CacheLease()
         with self._lock:
             cache, free = self._cache, self._lease is None or self._lease() is None
-            if cache is not None and free and cache.capacity == ManyRows.capacity_for(rows):
+            if cache is not None and free and cache.capacity == cache.capacity_for(rows):
                 cache.clear()
             else:
                 self._cache = cache = None  # before the memory of another is allocated
-                cache = ManyRows(self._weights(), rows, self.dtype)
+                cache = self._new_cache(rows, self.dtype, False)
             if self.keeps(cache):
                 self._cache, self._lease = cache, weakref.ref(lease)
         return cache, lease
 
     @staticmethod
-    def keeps(cache: ManyRows) -> bool:
+    def keeps(cache: RowCache) -> bool:
         """Whether a cache is worth keeping: where steps are recorded."""
         return cache.on_gpu
 
-    def temporary_cache(self, rows: int) -> tuple[ManyRows, CacheLease]:
+    def temporary_cache(self, rows: int) -> tuple[RowCache, CacheLease]:
         """Return a cache that is not kept, such as that of a beam, which selects rows after every step."""
-        return ManyRows(self._weights(), rows, self.dtype, selected=True), CacheLease()
+        return self._new_cache(rows, self.dtype, True), CacheLease()

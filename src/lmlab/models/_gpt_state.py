@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lmlab.interface import State, spend
-from lmlab.layers.fast.many_rows import ManyRows
+from lmlab.layers.row_cache import RowCache
 from lmlab.models._gpt_decoder import CacheLease, GPTDecoder
 
 
@@ -20,20 +20,14 @@ class GPTMemory(State):
     decoder: GPTDecoder
 
     @classmethod
-    def concat(cls, states: Sequence[GPTMemory]) -> GPTMemory | None:
-        """Return one state with the rows of all states: in the cache of the first, if it has room. Spends them.
-
-        Returns:
-            None if they have read different numbers of tokens and there are no kernels for the composition of the model.
-        """
+    def concat(cls, states: Sequence[GPTMemory]) -> GPTMemory:
+        """Return one state with the rows of all states: in the cache of the first, if it has room. Spends them."""
         plain = [state for state in states if isinstance(state, GPTState)]
         if len(plain) == len(states) and len({state.length for state in plain}) == 1:
             spend(states)
             return GPTState.of_equal_length(plain)
         rows = [state.rows for state in states]
         first, *others = states
-        if not first.decoder.has_kernels:
-            return None
         if isinstance(first, GPTRows) and first.cache.capacity >= sum(rows):
             first.spend()
             joined = GPTRows(first.cache, first.lease, np.pad(first.lengths_B, (0, sum(rows[1:]))), first.decoder)
@@ -106,9 +100,9 @@ class GPTState(GPTMemory):
 
 @final
 class GPTRows(GPTMemory):
-    """A cache of fixed shape whose rows may have read different numbers of tokens: see `layers/fast/many_rows.py`."""
+    """Rows of a cache, which may have read different numbers of tokens: see `layers/row_cache.py`."""
 
-    def __init__(self, cache: ManyRows, lease: CacheLease, lengths_B: np.ndarray, decoder: GPTDecoder) -> None:
+    def __init__(self, cache: RowCache, lease: CacheLease, lengths_B: np.ndarray, decoder: GPTDecoder) -> None:
         super().__init__()
         self.cache, self.lease, self.lengths_B, self.decoder = cache, lease, lengths_B, decoder
 
@@ -120,7 +114,7 @@ class GPTRows(GPTMemory):
     @property
     def device(self) -> torch.device:
         """Where the cache lies."""
-        return self.cache.cache_L2BHCD.device
+        return self.cache.cache_L2BKCE.device
 
     @property
     def even(self) -> bool:
@@ -130,7 +124,7 @@ class GPTRows(GPTMemory):
     def plain(self) -> GPTState:
         """Return a copy as a `GPTState`; all rows have read equally many tokens."""
         rows, length = self.rows, int(self.lengths_B[0])
-        kv_L2BHCD = self.cache.cache_L2BHCD[:, :, :rows].to(torch.float32, copy=True)
+        kv_L2BHCD = self.cache.cache_L2BKCE[:, :, :rows].to(torch.float32, copy=True)
         return GPTState(kv_L2BHCD, self.cache.tokens_BC[:rows, :length].clone(), length + 1, self.decoder)
 
     def select(self, rows_B: Tensor) -> GPTRows:
@@ -161,10 +155,11 @@ class GPTRows(GPTMemory):
         chosen_N = torch.arange(len(rows_N), device=rows_N.device) if chosen_N is None else chosen_N
         cache, lengths_N = state.cache, state.lengths_B[chosen_N.cpu().numpy()]
         longest = int(lengths_N.max())
-        kv_L2NHTD = cache.cache_L2BHCD[..., : longest + 1, :].index_select(2, chosen_N)
+        kv_L2NHTD = cache.cache_L2BKCE[..., : longest + 1, :].index_select(2, chosen_N)
         self.cache.enter(rows_N, kv_L2NHTD, cache.tokens_BC[chosen_N, :longest], cache.position_B[chosen_N])
         self.lengths_B[at_N] = lengths_N
 
     def step(self, token_B: Tensor) -> tuple[Tensor, GPTRows]:
         """Read one more token in each row. Returns log p, B×V, and the next state."""
-        return self.cache.step(token_B), GPTRows(self.cache, self.lease, self.lengths_B + 1, self.decoder)
+        longest = min(int(self.lengths_B.max()) + 2, self.cache.context)  # with the begin symbol and this token
+        return self.cache.step(token_B, longest), GPTRows(self.cache, self.lease, self.lengths_B + 1, self.decoder)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lmlab.text.pieces import Vocabulary
 
 SMALL = 0.02  # of the first word vectors: what a word means is learned, not drawn
+SPREAD = 0.05  # standard deviation of the numbers that vectors of a file begin with: larger ones hardly move
 WORD_EVIDENCE, PAIR_EVIDENCE = 0.02, 0.1  # times the evidence of naive Bayes, in the first vectors and weights of pairs
 LEAST_BUCKETS, MOST_BUCKETS = 1 << 12, 1 << 20
 TOKENS_OF_A_BUCKET = 4  # of the training texts, about: a third of the pairs in a text are met for the first time
@@ -53,6 +54,7 @@ class DANConfig:
     word_dropout: float = 0.3  # share of the words of a text that a step leaves out
     dropout: float = 0.2  # of hidden units
     vectors: str | None = None  # a file of word vectors in the GloVe text format, to begin with
+    frozen: bool = False  # whether the vectors of the file stay as they are
     pairs: bool = False  # whether pairs of neighbouring words speak for labels too
     buckets: int | None = None  # how many pairs are told apart
     counts: Counts | None = None  # how repeated words count; None in a resolved config: plain, as in older runs
@@ -60,6 +62,12 @@ class DANConfig:
     def __post_init__(self) -> None:
         at_least_one("dan", labels=self.labels, width=self.width, hidden=self.hidden, layers=self.layers)
         at_least_one("dan", buckets=self.buckets)
+        if self.frozen and self.vectors is None:
+            raise Mistake(
+                "dan: frozen vectors are those of a file; name it, or leave {frozen} out",
+                code="dan-frozen-without-vectors",
+                frozen=None,
+            )
         if self.counts is not None:
             one_of("dan", Counts, counts=self.counts)
         a_share("dan", word_dropout=self.word_dropout, dropout=self.dropout)
@@ -125,7 +133,10 @@ class DAN(TextClassifier):
         )
 
     def take_vocabulary(self, vocabulary: Vocabulary) -> None:
-        """Begin with the vectors of a file, where it has the word; the others are drawn as widely as those are."""
+        """Begin with the vectors of a file, where it has the word; the others are drawn as widely as those are.
+
+        The vectors of the file are shifted to a mean of zero and scaled.
+        """
         if self.config.vectors is None:
             return
         words = [piece.strip(" ") for piece in vocabulary.pieces]
@@ -142,8 +153,11 @@ class DAN(TextClassifier):
             )
         given = torch.from_numpy(vectors[found])
         with torch.no_grad():
-            self.embedding_VX.mul_(given.std() / SMALL).add_(given.mean(0))
-            self.embedding_VX[torch.from_numpy(found)] = given
+            self.embedding_VX.mul_(SPREAD / SMALL)
+            centred = given - given.mean(0)
+            self.embedding_VX[torch.from_numpy(found)] = centred * (
+                SPREAD / centred.square().mean().sqrt().clamp(min=1e-9)
+            )
 
     @classmethod
     def prepared(cls, config: DANConfig, texts: Bags) -> WordCounts:
@@ -158,9 +172,9 @@ class DAN(TextClassifier):
 
     @torch.no_grad()
     def take_examples(self, examples: WordCounts) -> None:
-        """Begin with how much each word and each pair speaks for each label; vectors of a file stay as they are."""
+        """Begin with how much each word and each pair speaks for each label."""
         labels = self.config.labels
-        if self.config.vectors is None:
+        if not self.config.frozen:
             evidence_VK = label_evidence(examples.words, examples.labels_B, labels, self.vocab_size)
             held = min(labels, self.config.width)
             self.embedding_VX[:, :held] += WORD_EVIDENCE * evidence_VK[:, :held]
@@ -192,14 +206,17 @@ class DAN(TextClassifier):
         numbers_M = torch.from_numpy(numbers).to(self.pairs_PK.device)
         return numbers_M, self.pairs_PK.index_select(0, numbers_M)
 
+    @property
+    def _vectors(self) -> Tensor:
+        """V×X, without a gradient where they are frozen."""
+        return self.embedding_VX.detach() if self.config.frozen else self.embedding_VX
+
     def _average(self, texts: WordCounts) -> Tensor:
         """Of the words of each text; in training of those that are not left out."""
         weights_N, (ids_N, text_N) = texts.weights_N, texts.words
         if self.training and self.config.word_dropout:
             weights_N = weights_N * self._kept(ids_N)
-        sums_BX = F.embedding_bag(
-            ids_N, self.embedding_VX, texts.starts_B[:-1], mode="sum", per_sample_weights=weights_N
-        )
+        sums_BX = F.embedding_bag(ids_N, self._vectors, texts.starts_B[:-1], mode="sum", per_sample_weights=weights_N)
         return sums_BX / weights_N.new_zeros(texts.rows).index_add_(0, text_N, weights_N).clamp(min=1)[:, None]
 
     def _average_by_row(self, texts: WordCounts) -> Tensor:
@@ -216,7 +233,7 @@ class DAN(TextClassifier):
         column_N = (there_V.cumsum(0) - 1).index_select(0, ids_N)  # of a word among these
         weights_BR = weights_N.new_zeros(texts.rows, len(words_R))
         weights_BR.view(-1).index_copy_(0, text_N * len(words_R) + column_N, weights_N)
-        vectors_RX = F.embedding(words_R, self.embedding_VX, sparse=True)
+        vectors_RX = F.embedding(words_R, self._vectors, sparse=True)
         return weights_BR @ vectors_RX / weights_BR.sum(1, keepdim=True).clamp(min=1)
 
     def _pair_scores(self, texts: WordCounts, by_row: bool) -> Tensor:

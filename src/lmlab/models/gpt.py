@@ -26,10 +26,12 @@ from lmlab.interface import ContextPolicy, Loss, State, Windows
 from lmlab.layers import fast
 from lmlab.layers.blocks import Block, bias_of
 from lmlab.layers.composition import has_kernels, norm
+from lmlab.layers.fast.many_rows import ManyRows
 from lmlab.layers.fast.one_row import BlockWeights, Weights
 from lmlab.layers.heads import Head, log_probabilities, summed_nats
 from lmlab.layers.looking import Looks, Unfolded
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
+from lmlab.layers.row_cache import PlainRowCache, RowCache
 from lmlab.models._gpt_config import BATCH_TOKENS, GPTConfig, composition, gpt_parts, refuse_uneven_heads, resolve_gpt
 from lmlab.models._gpt_decoder import GPTDecoder
 from lmlab.models._gpt_state import GPTMemory, GPTRows, GPTState
@@ -86,9 +88,8 @@ class GPT(SoftmaxModel):
         self.policy = ContextPolicy.windows(context, config.stride)
         self.composition = made_of = composition(config)
         self.has_kernels = has_kernels(made_of) and not config.output_bias
-        tied_scale = (
-            width**0.5 if config.tie else 1.0
-        )  # the output matrix wants small entries, the stream entries of size one
+        # The output matrix wants small entries, the stream entries of size one.
+        tied_scale = width**0.5 if config.tie else 1.0
         self.scale = tied_scale if config.embedding_scale is None else config.embedding_scale
         size = TIED * width**-0.5 if config.tie else 1.0
         self.embedding = nn.Parameter(torch.randn(self.vocab_size + 1, width) * size)
@@ -211,7 +212,7 @@ class GPT(SoftmaxModel):
     def for_decoding(self, dtype: torch.dtype) -> GPT:
         """Return a view of this model with a decoder of its own: kept caches, and weights rounded to `dtype`."""
         view = copy.copy(self)
-        view._decoder = GPTDecoder(self._weights, dtype, self.has_kernels)
+        view._decoder = GPTDecoder(self._weights, self._new_cache, dtype)
         return view
 
     def begin(self, rows: int) -> tuple[Tensor, GPTState]:
@@ -221,14 +222,30 @@ class GPT(SoftmaxModel):
     def begin_with(self, tokens_BT: Tensor) -> tuple[Tensor, GPTState]:
         """With the begin symbol before it: one pass through the layers, not two."""
         empty_L2BHCD = self._empty_caches(len(tokens_BT))
-        decoder = self._decoder or GPTDecoder(self._weights, torch.float32, self.has_kernels)
+        decoder = self._decoder or GPTDecoder(self._weights, self._new_cache, torch.float32)
         return self._read(self._in_window(GPTState(empty_L2BHCD, tokens_BT.to(empty_L2BHCD.device), 0, decoder)))
 
     def _empty_caches(self, rows: int) -> Tensor:
         """Never filled with zeros: the memory of positions that are not reached is not touched."""
+        return torch.empty(self._cache_shape(rows), device=self.embedding.device, dtype=self.embedding.dtype)
+
+    def _cache_shape(self, rows: int) -> tuple[int, int, int, int, int, int]:
         c = self.composition
-        shape = (c.layers, 2, rows, c.kv_heads, self.context, c.head_width)
-        return torch.empty(shape, device=self.embedding.device, dtype=self.embedding.dtype)
+        return len(self.blocks), 2, rows, c.kv_heads, self.context, c.head_width
+
+    def _new_cache(self, rows: int, dtype: torch.dtype, selected: bool) -> RowCache:
+        """A cache for rows that may have read different numbers of tokens; its step is recorded where there are kernels."""
+        if self.has_kernels and fast.enabled:
+            return ManyRows(self._weights(), rows, dtype, selected)
+        return PlainRowCache(self._read_each, self._cache_shape(rows), dtype, self.embedding.device)
+
+    def _read_each(self, token_B: Tensor, position_B: Tensor, kv_L2BKSE: Tensor, dtype: torch.dtype) -> Tensor:
+        """One more token in each row, each at a position of its own; log p of the next, B×V."""
+        x_1BD, rotation = self._embed(token_B[None], position_B)
+        dtype = dtype if x_1BD.is_cuda else x_1BD.dtype  # a CPU may have no fast products in bf16
+        for block, kv_2BKSE in zip(self._stack(), kv_L2BKSE, strict=True):
+            x_1BD = block.step_each(x_1BD, rotation, kv_2BKSE, position_B, dtype)
+        return log_probabilities(self._normed(x_1BD[0]), self.output_weight(), self.output_bias)
 
     def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
         """Distribution after these tokens. Windows that are over before the last token are never computed."""
@@ -345,15 +362,15 @@ class GPT(SoftmaxModel):
         """What the output layer reads of the stream."""
         return norm(x, self.norm, self.norm_bias, self.composition)
 
-    def _embed(self, inputs_BT: Tensor, first: int) -> tuple[Tensor, Rotation | None]:
-        """Vectors of inputs at positions first, first + 1, …, and the rotation of those positions."""
-        end = first + inputs_BT.shape[1]
+    def _embed(self, inputs_BT: Tensor, first: int | Tensor) -> tuple[Tensor, Rotation | None]:
+        """Vectors of inputs at positions first, first + 1, … (or at these T positions), and the rotation of those positions."""
+        at = slice(first, first + inputs_BT.shape[1]) if isinstance(first, int) else first
         x_BTD = F.embedding(inputs_BT, self.embedding)
         if self.scale != 1.0:
             x_BTD = x_BTD * self.scale
         if self.config.positions != "rotary":
-            return x_BTD + self.position[first:end], None
-        return x_BTD, (self.cos_CD[first:end], self.sin_CD[first:end])
+            return x_BTD + self.position[at], None
+        return x_BTD, (self.cos_CD[at], self.sin_CD[at])
 
     @torch.no_grad()
     def multiply_logits(self, factor: float) -> None:

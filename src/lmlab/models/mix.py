@@ -15,6 +15,7 @@ Shapes: B rows, T tokens, V vocabulary, K parts, S features of all parts togethe
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
@@ -141,6 +142,12 @@ class Mix(nn.Module, LanguageModel):
             return -torch.logsumexp(torch.log_softmax(logits_BTK, dim=-1) - nats_BTK, dim=-1)
         nats_BT, _ = adapted(_doubles(logits_BTK), _doubles(nats_BTK), np.zeros((len(tokens_BT), len(self.parts))))
         return torch.from_numpy(nats_BT.astype(np.float32)).to(tokens_BT.device)
+
+    def for_decoding(self, dtype: torch.dtype) -> Mix:
+        """Return a view of this mix whose parts keep their caches for one engine."""
+        view = copy.copy(self)
+        view.parts = [part.for_decoding(dtype) for part in self.parts]
+        return view
 
     @torch.no_grad()
     def begin(self, rows: int) -> tuple[Tensor, MixState]:

@@ -58,11 +58,11 @@ class Corpus:
                 f"The {part.name} part is {len(part.documents)} blocks spread over the whole text;"
                 f" {self._origin['left_out']:,} bytes next to held-out blocks belong to no part."
             )
-        if self.rule != NONE and self.divided_by == "documents":
-            return (
-                "Whole documents were held out, in the order of the hash of their content; equal ones lie in one part."
-            )
-        return DIVISIONS[self.divided_by]
+        if self.rule == NONE:
+            return DIVISIONS[self.divided_by]
+        dealt = "Whole documents were held out, in the order of the hash of their content; equal ones lie in one part."
+        how = dealt if self.divided_by == "documents" else DIVISIONS[self.divided_by]
+        return f"{how} The end of each document is predicted and counted."
 
     @property
     def rule(self) -> DocumentRule:

@@ -84,9 +84,8 @@ class DocumentWindows:
         place_BT = start_B[:, None] + np.arange(self.length)
         mask_BT = place_BT < stop_B[:, None]
         tokens_BT = np.where(mask_BT, self._stream.ids[np.minimum(place_BT, self._stream.tokens - 1)], 0)
-        mask_BT[:, 0] &= begins_B
-        tokens = torch.from_numpy(tokens_BT.astype(np.int64))
-        return Windows(tokens) if mask_BT.all() else Windows(tokens, torch.from_numpy(mask_BT))
+        mask_BT[:, 0] &= begins_B | (stop_B - start_B == 1)  # a batch of one row must predict something
+        return Windows(torch.from_numpy(tokens_BT.astype(np.int64)), torch.from_numpy(mask_BT))
 
 
 @functools.lru_cache(maxsize=2)  # a batch may begin in one round and end in the next

@@ -14,7 +14,7 @@ from killed_runs import survives_a_kill
 from lmlab.config import Mistake
 from lmlab.layers import fast
 from lmlab.learn.run import Run
-from lmlab.models.dan import DAN, Bags, DANConfig
+from lmlab.models.dan import DAN, SPREAD, Bags, DANConfig
 from lmlab.tasks.classification import learner
 from lmlab.tasks.classification.data import Encoded, words_of
 from lmlab.tasks.classification.learner import Labelling
@@ -76,7 +76,8 @@ def test_texts_are_divided_together_as_each_by_itself(table: Path) -> None:
     together = Encoded.of(words, texts)
     for i, text in enumerate(plain):
         assert together.words(i).tolist() == words.encode(text).ids.tolist()
-    joined = learner._tokenizer(DAN, None, read_labelled(table))
+    texts = [words_of(text) for text in read_labelled(table).parts["train"].texts]
+    joined = learner._tokenizer(DAN, None, texts, 1)
     assert (
         joined.hash == train_tokenizer("words", [words_of(t) for t in read_labelled(table).parts["train"].texts]).hash
     )
@@ -118,16 +119,30 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(table: Path, tmp_path: Pa
     survives_a_kill("train", "dan", table, folder=tmp_path, at_step=23, budget="40steps")
 
 
-def test_vectors_of_a_file_are_begun_with(table: Path, tmp_path: Path) -> None:
-    (tmp_path / "vectors.txt").write_text("great 1 2 3\ndull 4 5 6\n")
+@pytest.mark.parametrize("frozen", [False, True])
+def test_vectors_of_a_file_are_begun_with_and_stay_where_they_are_frozen(
+    table: Path, tmp_path: Path, frozen: bool
+) -> None:
+    (tmp_path / "vectors.txt").write_text("great 1 2 3\ndull 4 5 6\nboring 4 7 3\n")
     run = lmlab.train(
-        "dan", table, out=tmp_path / "run", budget="1steps", device="cpu",
-        settings={"vectors": str(tmp_path / "vectors.txt")}, learning={"learning_rate": 1e-9},
+        "dan", table, out=tmp_path / "run", budget="3steps", device="cpu",
+        settings={"vectors": str(tmp_path / "vectors.txt"), "frozen": frozen},
     )  # fmt: skip
     dan = run.saved
     assert isinstance(dan, DAN)
     pieces = [piece.strip() for piece in run.tokenizer.vocabulary.pieces]
-    torch.testing.assert_close(dan.embedding_VX[pieces.index("dull")].detach(), torch.tensor([4.0, 5.0, 6.0]))
+    found = dan.embedding_VX[[pieces.index(word) for word in ("great", "dull", "boring")]].detach()
+    given = torch.tensor([[1.0, 2, 3], [4, 5, 6], [4, 7, 3]])
+    centred = given - given.mean(0)
+    begun_with = centred * SPREAD / centred.square().mean().sqrt()
+    assert torch.allclose(found, begun_with, atol=1e-7) == frozen
+    # other numbers than those of evidence and three steps stand where they stood
+    torch.testing.assert_close(found[:, 2], begun_with[:, 2], atol=0.01, rtol=0)
+
+
+def test_vectors_are_frozen_only_where_a_file_gives_them() -> None:
+    with mistake("dan-frozen-without-vectors", "vectors"):
+        DANConfig(frozen=True)
 
 
 @pytest.fixture
@@ -153,7 +168,7 @@ def test_more_time_than_a_few_epochs_is_not_used_and_that_is_said(table: Path, t
 
     told = Told()
     run = lmlab.train("dan", table, out=tmp_path / "run", budget="10m", device="cpu", watch=told)
-    assert run.record.training.budget == "12steps"  # 240 examples, 64 at a time, three times over
+    assert run.record.training.budget == "20steps"  # 240 examples, 64 at a time, five times over
     assert any("epochs" in line for line in told.lines)
     assert not any("undertrained" in line for line in told.lines)  # it was told to learn no more
     assert run.record.result.undertrained is None
@@ -167,7 +182,7 @@ def test_in_few_steps_the_learning_rate_is_the_one_that_validates_best(
     for times in learner.RATES:
         rate = times * DAN.default_learning_rate
         tried = lmlab.train(
-            "dan", table, out=tmp_path / str(times), budget="12steps", device="cpu", learning={"learning_rate": rate}
+            "dan", table, out=tmp_path / str(times), budget="20steps", device="cpu", learning={"learning_rate": rate}
         )
         best[rate] = min(line["valid_bits_per_label"] for line in tried.metrics)
     assert len(set(best.values())) == len(learner.RATES)

@@ -72,7 +72,9 @@ class Tally:
     excused: bool = False  # one side has no value where a root is 0, and that was not held against the claim
     divided: bool = False  # at sizes of 1, one side has no value where something that is divided by is 0
     attempts: int = 0  # points where a strict bound seemed to be attained
-    acquitted: int = 0  # points where doubles saw a difference between sides that are next to nothing, and were wrong
+    false_alarms: int = (
+        0  # points where doubles saw a difference between sides that are next to nothing, and were wrong
+    )
     unsure: int = 0  # points out of the ordinary where doubles could not tell, and the referee was asked
     cut_short: bool = False  # the time of the claim ran out before everything was tried
 
@@ -270,6 +272,10 @@ class Relation:
         """Whether a difference is as small as rounding the largest number on the way to the sides may leave it."""
         most = largest_met(self.setting, self.left, self.right, point, self.deadline)
         return float(np.abs(sides.gap).max()) <= ROUNDED * most
+
+    def slopes_rounded(self, point: Point, sides: Sides) -> bool:
+        """The same where derivatives are taken, which the referee is slow to look at: there it is not even asked."""
+        return self.differentiates and self.rounded(point, sides)
 
     def fails_by_little(self, point: Point) -> bool:
         """Whether a bound fails in long decimals, asked at few points."""

@@ -28,8 +28,8 @@ DRAWS = 5  # size draws
 POINTS = 6  # points for each
 BROAD = (3.0, 6.0, 12.0, 24.0)  # how far points with larger values reach, for what fails only there
 FARTHEST = 1e4  # a number in a formula this large is still gone beyond
-DOUBTS = 3  # how many of those may need the referee
-ACQUITTALS = 4  # times that the referee has called sides that are next to nothing the same
+MOST_REFEREED = 3  # how many of those may need the referee
+MOST_FALSE_ALARMS = 4  # times that the referee has called sides that are next to nothing the same
 FAINT = 1e-6  # means below this, far out, are what a quadrature leaves of much larger numbers
 EXTREMES_S = 0.25  # of processor time for points that are not ordinary, and again for large sizes
 MOST_UNSURE = 16  # of those, how many the referee looks at
@@ -127,7 +127,7 @@ class Judge:
                 continue  # so far out in a tail a mean is known no better than what is averaged
             elif (
                 relation.amount(sides) > sides.tolerance
-                and not relation.rounded(point, sides)
+                and not relation.slopes_rounded(point, sides)
                 and relation.confirmed(point, sides, trusting=False)
             ):
                 return self._refute(point)
@@ -186,7 +186,7 @@ class Judge:
             return self._refute(point) if wrong else None
         amount = relation.amount(sides)
         if amount > sides.tolerance:
-            if tally.unsure >= MOST_UNSURE or relation.rounded(point, sides):
+            if tally.unsure >= MOST_UNSURE or relation.slopes_rounded(point, sides):
                 return None
             if relation.confirmed(point, sides, trusting):
                 return self._refute(point)
@@ -229,7 +229,7 @@ class Judge:
                 yield drawn, "plain", False, 0.0
         for style, reach in self._far() if relation.varies and not relation.averages else []:
             yield sizes.distinct(rng, 3), style, True, reach
-            if self.tally.refereed > DOUBTS:
+            if self.tally.refereed > MOST_REFEREED:
                 break  # the referee is slow
         for drawn in sizes.with_ones(rng):
             for _ in range(2 if relation.varies else 1):
@@ -263,9 +263,9 @@ class Judge:
         if not sides.defined:
             return self._half_defined(point, sides) if style == "plain" else None  # far out, 1 - sigmoid(x) is 0
         amount = max(0.0, self.relation.amount(sides))
-        rounding = sides.scale < DUST and tally.acquitted >= ACQUITTALS
+        rounding = sides.scale < DUST and tally.false_alarms >= MOST_FALSE_ALARMS
         broken = amount > sides.tolerance and not rounding
-        if broken and style != "plain" and self.relation.rounded(point, sides):
+        if broken and style != "plain" and self.relation.slopes_rounded(point, sides):
             return None  # far out, saturated functions lose their digits
         if self.relation.vague(sides) and not broken:
             tally.blur = max(tally.blur, sides.tolerance)
@@ -276,7 +276,7 @@ class Judge:
             if self.relation.confirmed(point, sides, trusting=style == "plain"):
                 return self._refute(point)
             tally.doubted = False
-            tally.acquitted += sides.scale < DUST
+            tally.false_alarms += sides.scale < DUST
         tally.reaches(point, self.relation.whole)
         tally.points += 1
         tally.ordinary += style == "plain" and not strict
@@ -359,7 +359,7 @@ class Judge:
         what = "largest relative difference" if self.relation.sign == "==" else "largest excess"
         text = f"holds in float64 at {tally.points} random points{sizes}; "
         text += f"{what} {tally.largest:.1e}, tolerance {tally.tolerance:.0e}"
-        if tally.acquitted:
+        if tally.false_alarms:
             text += f"; where both sides should be 0 they are below {DUST:.0e}"
         if self.relation.varies or tally.largest_size:
             sizes = f"sizes up to {tally.largest_size} and " if tally.largest_size else ""

@@ -13,6 +13,7 @@ Shapes: B rows, D width of the stream (of a head in caches), H heads, C context,
 from __future__ import annotations
 
 import functools
+from typing import final
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from torch.nn import functional as F
 from lmlab.layers.fast.one_row import EPSILON, BlockWeights, Weights
 from lmlab.layers.fast.triton_here import HAS_TRITON
 from lmlab.layers.positions import Rotation, rotary_tables
+from lmlab.layers.row_cache import RowCache
 
 WARM_STEPS = 2
 FEW = 4  # rows that read the weights one after the other, from the cache
@@ -85,25 +87,23 @@ def plain_project(
     return out_BN.to(dtype) if onto_BN is None else onto_BN.add_(out_BN)
 
 
-class ManyRows:
-    """Weights, caches of fixed shape, and where each row stands. There may be a few rows more than were asked for."""
+@final
+class ManyRows(RowCache):
+    """Weights, a cache of fixed shape, and a step that a GPU records once and replays."""
 
     def __init__(self, weights: Weights, rows: int, dtype: torch.dtype, selected: bool = False) -> None:
         device, width = weights.norm_D.device, weights.norm_D.shape[0]
         self.source, self.dtype, self.heads = weights, dtype, weights.heads
-        self.on_gpu = device.type == "cuda"
+        places, head_width = self.capacity_for(rows), width // weights.heads
+        shape = (len(weights.blocks), 2, places, weights.heads, weights.context, head_width)
+        super().__init__(shape, dtype, device)
         self.made = self.on_gpu and HAS_TRITON
-        places = self.capacity = self.capacity_for(rows)
         self.few = self.made and places <= FEW and width <= MOST_INPUTS
         with torch.inference_mode(False), torch.no_grad():  # buffers that may be written to in any mode
             self.blocks = [_converted(block, dtype) for block in weights.blocks]
             self.output_VD = weights.output_VD.detach().to(dtype)
-            shape = (len(self.blocks), 2, places, weights.heads, weights.context, width // weights.heads)
-            self.cache_L2BHCD = torch.zeros(shape, dtype=dtype, device=device)
-            self.tokens_BC = torch.zeros(places, weights.context, dtype=torch.long, device=device)  # of each window
             self.token_B = torch.zeros(places, dtype=torch.long, device=device)
             self.now_B = torch.zeros(places, dtype=torch.long, device=device)  # of the input that is being read
-            self.position_B = torch.ones(places, dtype=torch.long, device=device)  # the next input's; 0 was the begin
             has_places = weights.position_CD is not None
             self.rotation_CD = None if has_places else _tables(weights.context, shape[-1], device)
         # Before a step is recorded some are taken kernel by kernel: the first of its kind, and those of rows that were just
@@ -121,19 +121,15 @@ class ManyRows:
         return 1 << (rows - 1).bit_length() if rows <= 8 else -(-rows // 8) * 8
 
     @torch.no_grad()
-    def clear(self) -> None:
-        """As if nobody had been here: what is not seen is multiplied by zero, so it must be finite."""
-        self.cache_L2BHCD.zero_()
-        self.position_B.fill_(1)
-
-    @torch.no_grad()
-    def step(self, token_B: Tensor) -> Tensor:
+    def step(self, token_B: Tensor, longest: int) -> Tensor:
         """log p of what follows these tokens, B×V, float32. Every row is one position further then."""
         rows = len(token_B)
         self.token_B[:rows] = token_B
         self._taken += 1
         if not self.on_gpu or self._taken <= self.warm_steps:
-            return self._logp(self._logits(self.capacity if self.on_gpu else rows)[:rows])
+            # A CPU computes no more than it must.
+            size = (self.capacity, self.context) if self.on_gpu else (rows, longest)
+            return self._logp(self._logits(*size)[:rows])
         if self._graph is None:
             self._graph, self._logits_BV = self._record()
         self._graph.replay()
@@ -148,31 +144,20 @@ class ManyRows:
             return log_softmax(logits_BV)
         return torch.log_softmax(logits_BV, dim=-1)
 
-    @torch.no_grad()
-    def enter(self, rows_N: Tensor, kv_L2NHTD: Tensor, tokens_NT: Tensor, position_N: Tensor) -> None:
-        """These rows have read so far what is given."""
-        length = kv_L2NHTD.shape[4]
-        self.cache_L2BHCD[:, :, rows_N, :, :length] = kv_L2NHTD.to(self.dtype)
-        self.tokens_BC[rows_N, : tokens_NT.shape[1]] = tokens_NT
-        self.position_B[rows_N] = position_N.clamp(max=self.tokens_BC.shape[1] - 1)  # beyond it a window is over
-
     def _record(self) -> tuple[torch.cuda.CUDAGraph, Tensor]:
         graph, side, here = torch.cuda.CUDAGraph(), torch.cuda.Stream(), torch.cuda.current_stream()
         side.wait_stream(here)
         with torch.cuda.stream(side):
             graph.capture_begin(capture_error_mode="thread_local")
             try:
-                logits_BV = self._logits(self.capacity)
+                logits_BV = self._logits(self.capacity, self.context)
             finally:
                 graph.capture_end()
         here.wait_stream(side)
         return graph, logits_BV
 
-    def _logits(self, rows: int) -> Tensor:
-        """The step itself: reads `token`, writes caches, `tokens` and `position`, always in the same places.
-
-        rows: on a GPU all of them; a CPU computes no more than it must.
-        """
+    def _logits(self, rows: int, longest: int) -> Tensor:
+        """The step itself: reads `token`, writes caches, `tokens` and `position`, always in the same places."""
         enter = plain_enter
         if self.made:
             from lmlab.layers.fast.row_kernels import enter
@@ -180,19 +165,18 @@ class ManyRows:
         stream_BD = enter(self.token_B[:rows], self.position_B[:rows], now_B, self.tokens_BC[:rows], self.source)
         if self.few:
             return self._few(stream_BD)
-        longest = self.source.context if self.on_gpu else int(now_B.max()) + 1
-        return self._many(stream_BD, now_B, self.cache_L2BHCD[:, :, :rows, :, :longest])
+        return self._many(stream_BD, now_B, self.cache_L2BKCE[:, :, :rows, :, :longest])
 
-    def _many(self, stream_BD: Tensor, now_B: Tensor, cache_L2BHCD: Tensor) -> Tensor:
+    def _many(self, stream_BD: Tensor, now_B: Tensor, cache_L2BKCE: Tensor) -> Tensor:
         """Products by the library; norms and what comes between the products by kernels made for it, if they are there."""
         add_norm, attend, activate = plain_add_norm, plain_attend, plain_activate
         if self.made:
             from lmlab.layers.fast.row_kernels import activate, add_norm, attend
         change_BD: Tensor | None = None
-        for block, cache_2BHCD in zip(self.blocks, cache_L2BHCD, strict=True):
+        for block, cache_2BKCE in zip(self.blocks, cache_L2BKCE, strict=True):
             normed_BD = add_norm(stream_BD, change_BD, block.norm_attention_D, self.dtype)
             qkv_B3HD = F.linear(normed_BD, block.qkv).view(len(stream_BD), 3, self.heads, -1)
-            attended_BD = attend(qkv_B3HD, now_B, cache_2BHCD, self.rotation_CD)
+            attended_BD = attend(qkv_B3HD, now_B, cache_2BKCE, self.rotation_CD)
             change_BD = F.linear(attended_BD, block.out)
             normed_BD = add_norm(stream_BD, change_BD, block.norm_mlp_D, self.dtype)
             change_BD = F.linear(activate(F.linear(normed_BD, block.up), self.source.gelu), block.down)
@@ -203,10 +187,10 @@ class ManyRows:
         from lmlab.layers.fast.row_kernels import attend, project
 
         dtype, gelu = self.dtype, self.source.gelu
-        for block, cache_2BHCD in zip(self.blocks, self.cache_L2BHCD, strict=True):
+        for block, cache_2BKCE in zip(self.blocks, self.cache_L2BKCE, strict=True):
             qkv_BX = project(stream_BD, block.qkv, norm_K=block.norm_attention_D, dtype=dtype)
             qkv_B3HD = qkv_BX.view(len(stream_BD), 3, self.heads, -1)
-            attended_BD = attend(qkv_B3HD, self.now_B, cache_2BHCD, self.rotation_CD)
+            attended_BD = attend(qkv_B3HD, self.now_B, cache_2BKCE, self.rotation_CD)
             project(attended_BD, block.out, onto_BN=stream_BD, dtype=dtype)
             hidden = project(stream_BD, block.up, norm_K=block.norm_mlp_D, gelu=gelu, dtype=dtype)
             project(hidden, block.down, onto_BN=stream_BD, dtype=dtype)

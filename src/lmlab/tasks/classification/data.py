@@ -28,15 +28,21 @@ class Encoded:
         cls, tokenizer: Tokenizer, texts: Sequence[str], labels_B: np.ndarray | None = None, *, by_words: bool = True
     ) -> Encoded:
         """Every text as its words (see `words_of`), or as it is."""
+        labels_B = np.zeros(len(texts), np.int64) if labels_B is None else labels_B
+        return cls.of_read(tokenizer, as_read(texts, by_words), labels_B, by_words=by_words)
+
+    @classmethod
+    def of_read(cls, tokenizer: Tokenizer, texts: Sequence[str], labels_B: np.ndarray, *, by_words: bool) -> Encoded:
+        """Encode texts that are what `as_read` returns."""
         if by_words:
-            together, lengths_B = tokenizer.encode_each(words_of_each(texts))
+            together, lengths_B = tokenizer.encode_each(texts)
             joined = together.ids
         else:
             ids = [tokenizer.encode(text).ids for text in texts]
             lengths_B = np.array([len(i) for i in ids], dtype=np.int64)
             joined = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int64)
         starts_B = np.concatenate([[0], np.cumsum(lengths_B, dtype=np.int64)])
-        return cls(joined.astype(np.int32), starts_B, np.zeros(len(texts), np.int64) if labels_B is None else labels_B)
+        return cls(joined.astype(np.int32), starts_B, labels_B)
 
     def __len__(self) -> int:
         return len(self.labels_B)
@@ -58,6 +64,11 @@ class Encoded:
         """All texts, in order, so many at a time."""
         for first in range(0, len(self), size):
             yield self.bags(slice(first, first + size))
+
+
+def as_read(texts: Sequence[str], by_words: bool) -> Sequence[str]:
+    """Return each text as the words that a model reads (see `words_of`), or as it is."""
+    return words_of_each(texts) if by_words else texts
 
 
 def encoded(tokenizer: Tokenizer, examples: Examples, by_words: bool = True) -> Encoded:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -27,10 +28,14 @@ from lmlab.learn.run import Run
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import PartName, Task
 from lmlab.models.families.labelling import Bags, Examples, TextClassifier
-from lmlab.tasks.classification.data import Encoded, encoded, words_of
+from lmlab.tasks.classification.data import Encoded, as_read
 from lmlab.text.labelled import Labelled, read_labelled
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
+MOST_EPOCHS, SHORT_STEPS = (
+    5,
+    600,
+)  # a table whose epochs are short is learned for so many of them, in so many steps at most
 LEAST_STEPS = 300  # of a small table, whose epochs are over before anything is learned; validation ends it
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 FEW_STEPS = 1000  # below which the usual learning rate may get nowhere in that time
@@ -94,7 +99,8 @@ class Labelling(Task):
     @property
     def enough_steps(self) -> int:
         """Of a few epochs, or, where these are over in a moment, as many as it takes to get anywhere."""
-        return max(self.epochs * self.steps_per_epoch, LEAST_STEPS)
+        short = min(MOST_EPOCHS * self.steps_per_epoch, SHORT_STEPS)
+        return max(self.epochs * self.steps_per_epoch, short, LEAST_STEPS)
 
     @property
     def worst_nats(self) -> float:
@@ -120,7 +126,10 @@ def prepare(request: TrainingRequest) -> PreparedLearner:
     hardware = request.hardware("eager")  # no two batches have one shape
     table = _read(request)
     source = request.begin or request.resumed
-    tokenizer = _tokenizer(cls, spec, table) if source is None else source.tokenizer
+    texts = {name: as_read(part.texts, cls.by_words) for name, part in table.parts.items() if name != "test"}
+    tokenizer = (
+        _tokenizer(cls, spec, texts["train"], table.parts["train"].bytes) if source is None else source.tokenizer
+    )
     if request.resumed is None:
         config = _resolved(cls, config, table, tokenizer, request.budget)
     if not getattr(config, "symbols", True):
@@ -128,11 +137,12 @@ def prepare(request: TrainingRequest) -> PreparedLearner:
             f"{request.model}: a text leaves no ids to begin and end with; set symbols=true", code="symbols-needed"
         )
     loop = replace(loop, budget=loop.budget.over(len(table.parts["train"])))
-    task = _task(cls, config, table, tokenizer, loop)
+    task = _task(cls, config, table, texts, tokenizer, loop)
     weights = initial_weights(request)
+    model = _model(cls, config, tokenizer, task, request.seed, None if weights is None else weights.run)
 
     def fresh() -> TextClassifier:
-        return _model(cls, config, tokenizer, task, request.seed, None if weights is None else weights.run)
+        return deepcopy(model)
 
     if request.resumed is None:
         loop, hardware = _long_enough(request, fresh, task, loop, hardware)
@@ -143,7 +153,7 @@ def prepare(request: TrainingRequest) -> PreparedLearner:
         tokenizer=tokenizer,
         config=config,
         training=request.training(loop.budget, learning=learning, lineage=lineage_of(request)),
-        model=fresh(),
+        model=model,
         task=task,
         loop=loop,
         hardware=hardware,
@@ -227,15 +237,12 @@ def _resolved(cls: type[Learner], config: Any, table: Labelled, tokenizer: Token
     return replace(cls.resolve(config, facts, budget), labels=len(table.classes))
 
 
-def _tokenizer(cls: type[TextClassifier], asked: str | None, table: Labelled) -> Tokenizer:
-    """Made for the texts of the training part, as the model reads them."""
-    part = table.parts["train"]
-    spec, texts = asked or cls.usual_tokenizer(part.bytes), part.texts
-    if cls.by_words:
-        texts = tuple(words_of(text) for text in texts)
-        if spec.startswith("words"):  # found faster in long stretches; a text without any would leave two spaces
-            some = [text for text in texts if text]
-            texts = tuple(" ".join(some[at : at + STRETCH]) for at in range(0, len(some), STRETCH))
+def _tokenizer(cls: type[TextClassifier], asked: str | None, texts: Sequence[str], train_bytes: int) -> Tokenizer:
+    """Make the tokenizer for the texts of the training part, as the model reads them."""
+    spec = asked or cls.usual_tokenizer(train_bytes)
+    if cls.by_words and spec.startswith("words"):  # found faster in long stretches
+        some = [text for text in texts if text]  # a text without any would leave two spaces
+        texts = [" ".join(some[at : at + STRETCH]) for at in range(0, len(some), STRETCH)]
     return train_tokenizer(spec, texts, at_most=asked is None)
 
 
@@ -258,9 +265,17 @@ def _model(
 
 
 def _task(
-    cls: type[TextClassifier], settings: Any, table: Labelled, tokenizer: Tokenizer, config: TrainConfig
+    cls: type[TextClassifier],
+    settings: Any,
+    table: Labelled,
+    texts: Mapping[str, Sequence[str]],
+    tokenizer: Tokenizer,
+    config: TrainConfig,
 ) -> Labelling:
-    train, valid = (encoded(tokenizer, table.parts[name], cls.by_words) for name in ("train", "valid"))
+    train, valid = (
+        Encoded.of_read(tokenizer, texts[name], table.parts[name].labels_B, by_words=cls.by_words)
+        for name in ("train", "valid")
+    )
     return Labelling(
         train=train,
         valid=valid,
