@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
 import torch
@@ -74,17 +75,11 @@ class HuggingFace(nn.Module, LanguageModel):
                 f"the model predicts {self.vocab_size} tokens and reads {reads}; every token must be readable",
                 code="huggingface-embedding-too-small",
             )
+        self.library = f"transformers {version('transformers')}"
         self.context, self.stride = config.context, config.stride
         self.policy = ContextPolicy.windows(config.context, config.stride)
         self.caches: bool | None = None  # whether the network has a cache whose rows can be copied; None: not tried yet
         self.eval()
-
-    @property
-    def library(self) -> str:
-        """The library whose code computes the predictions, with its version."""
-        import transformers
-
-        return f"transformers {transformers.__version__}"
 
     # --- scoring ---
 
