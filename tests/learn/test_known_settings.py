@@ -62,7 +62,7 @@ def test_names_of_other_programs_are_taken_or_lead_to_ours(lmlab: Lmlab, small_t
         ("warmup=1", "setting-not-a-share"),
         ("decay=square", "setting-not-a-choice"),
         ("decay_to=2", "decay-to-not-a-share"),
-        ("clip=0", "clip-not-positive"),
+        ("clip=0", "clip-setting-not-positive"),
     ],
 )
 def test_impossible_settings_are_refused(setting: str, code: str, lmlab: Lmlab, small_text: Path) -> None:

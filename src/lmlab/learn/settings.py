@@ -80,7 +80,7 @@ class TrainConfig:
         if not self.clip > 0:
             raise Mistake(
                 f"training: clip is a number above 0, such as 1, or inf for no clipping; got {self.clip:g}",
-                code="clip-not-positive",
+                code="clip-setting-not-positive",
             )
         if self.weight_decay is not None and not 0 <= self.weight_decay < math.inf:
             raise Mistake(

@@ -69,7 +69,7 @@ class HuggingFace(nn.Module, LanguageModel):
         reads = int(network.get_input_embeddings().weight.shape[0])
         most = config.context - (config.begin_id is None)  # without a begin symbol a window keeps one token or more
         if not 1 <= config.stride <= most:
-            raise Mistake(f"stride {config.stride} must be between 1 and {most}", code="stride-out-of-range")
+            raise Mistake(f"stride {config.stride} must be between 1 and {most}", code="folder-stride-out-of-range")
         if self.vocab_size > reads or (config.begin_id is not None and not 0 <= config.begin_id < reads):
             raise Mistake(
                 f"the model predicts {self.vocab_size} tokens and reads {reads}; every token must be readable",
@@ -225,7 +225,7 @@ class HuggingFace(nn.Module, LanguageModel):
         needed = {name for name, _ in network.named_parameters()}
         if unknown or (lost := sorted(needed & set(missing) - set(tensors) - _tied_names(network))):
             names = ", ".join(unknown or lost)
-            raise Mistake(f"these are no weights of such a model: {names}", code="weights-do-not-fit")
+            raise Mistake(f"these are no weights of such a model: {names}", code="folder-weights-do-not-fit")
         return cls(config, network.float().eval())
 
     @property

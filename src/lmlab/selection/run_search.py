@@ -278,7 +278,7 @@ class Search:
         """Choose by validation, and copy the chosen run to the folder of the search."""
         finished = [c for c in self.candidates if self.store(c.name).trained is not None and c.name not in self.errors]
         if not finished:
-            raise Mistake(f"every model failed: {'; '.join(self.errors.values())}", code="search-failed")
+            raise Mistake(f"every model failed: {'; '.join(self.errors.values())}", code="search-without-finalist")
         groups: dict[str, list[Finalist]] = {}
         for candidate in finished:
             known = self._rungs(candidate.name)[-1].bits_per_byte if candidate.counts else None
