@@ -50,7 +50,8 @@ def resume(
             if no later ones validate better.
         watch: the progress display.
         progress: print progress to stderr if there is no `watch`.
-        log, tensorboard: as for `train`.
+        log: as for `train`.
+        tensorboard: as for `train`.
         world: the processes that train the run together, whatever their number was before. Each calls this function.
         until: the share of the whole budget after which the run pauses again.
     """
