@@ -49,6 +49,9 @@ ALLOWED = (
         reason="a threshold of the execution plan",
     ),
     Allowed(pattern=r"[Mm]ore than 2% of", reason="a threshold of copied rows"),
+    Allowed(pattern=r"(to|within) 1e-[45] nats", reason="a promise that tests hold"),
+    Allowed(pattern=r"4 MiB; 30 s|within 30 seconds", reason="limits of the server"),
+    Allowed(pattern=r"4 times the width|accumulated 5 times|learning rate of 0\.003", reason="settings"),
     Allowed(
         pattern=r"(?s)Each published run, predicted.*?(?=\nSources:|\n## |\Z)",
         reason="computed from published hours, with no machine in it",

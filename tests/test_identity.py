@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import lmlab
-from lmlab.identity import model_hash
+from lmlab.identity import hash_of, model_hash
 from lmlab.measure import Result
+from lmlab.text.tokenizers import train_tokenizer
 
 SETTINGS = {"ngram": {"order": 3}, "feedforward": {"context": 2, "embedding_width": 4, "width": 8, "dropout": 0.0}}
 
@@ -38,3 +39,10 @@ def test_a_hash_of_other_settings_or_other_weights_is_not_believed(small_text: P
         result = lmlab.evaluate(run, device="cpu")
         assert isinstance(result, Result)
         assert result.model["hash"] == model_hash(run.model, run.tokenizer)
+
+
+def test_a_setting_that_was_added_later_leaves_earlier_hashes_as_they_are() -> None:
+    tokenizer = train_tokenizer("char", ["a b"])
+    before = hash_of("ngram", {"order": 2}, tokenizer, {})
+    assert hash_of("ngram", {"order": 2, "prune": 0}, tokenizer, {}) == before
+    assert hash_of("ngram", {"order": 2, "prune": 1}, tokenizer, {}) != before

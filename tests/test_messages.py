@@ -32,7 +32,7 @@ SENTENCES = {  # by command: the code of the mistake, and what is printed
     ),
     "train gpt dir": (
         "folder-without-text",
-        "there is no text in dir: no file that ends in .txt, .text, .md, .rst or one of these with .gz",
+        "there is no text in dir: no file that ends in .txt, .text, .md, .rst, or one of these with .gz or .zst",
     ),
     "train gtp small.txt": (
         "model-unknown",

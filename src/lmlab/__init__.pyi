@@ -4,6 +4,7 @@ Type checkers and editors read this file. So does `lmlab/__init__.py`, which imp
 """
 
 from lmlab.comparison import compare as compare
+from lmlab.comparison.finished_runs import compare_runs as compare_runs
 from lmlab.compression.verbs import compress as compress
 from lmlab.compression.verbs import decompress as decompress
 from lmlab.config import Mistake as Mistake
@@ -32,6 +33,7 @@ from lmlab.learn.mixing import mix as mix
 from lmlab.learn.recipe import recipe as recipe
 from lmlab.learn.train import train as train
 from lmlab.promises.suite import contract as contract
+from lmlab.selection import best as best
 from lmlab.server.verbs import serve as serve
 from lmlab.sweeps import sweep as sweep
 from lmlab.tasks.classification.verbs import classify as classify

@@ -63,7 +63,7 @@ ALIASES = {
 
 OWN_WORDS = {"model": "str", "seed": "int"}  # arguments of these kinds for which there is a better sentence further in
 
-WRITTEN = ("out", "csv", "html", "svg", "tensorboard")  # arguments that name a file or a folder to write
+WRITTEN = ("out", "csv", "per_token", "html", "svg", "tensorboard")  # arguments that name a file or a folder to write
 
 
 @functools.cache  # so that a verb is one and the same object, whenever it is asked for

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 OURS = "lmlab.models."
+# Settings that were added later, with the value that changes nothing: left out, so that earlier hashes stay the same.
+ADDED = (("prune", 0),)
 
 
 def model_hash(model: LanguageModel, tokenizer: Tokenizer) -> str:
@@ -72,7 +74,9 @@ def kept_hash(kept: Mapping[str, str], model: LanguageModel, tokenizer: Tokenize
 
 
 def _about(kind: str, config: Mapping[str, Any], tokenizer: Tokenizer) -> bytes:
-    settings = json.dumps(config, sort_keys=True, default=str)
+    settings = json.dumps(
+        {name: value for name, value in config.items() if (name, value) not in ADDED}, sort_keys=True, default=str
+    )
     return f"{kind}\n{settings}\n{tokenizer.hash}\n".encode()
 
 

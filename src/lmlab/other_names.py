@@ -78,14 +78,18 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(("lr", "rate", "max_lr", "alpha", "eta"), ("learning_rate",)),
     **dict.fromkeys(("muon_lr", "matrix_lr"), ("matrix_learning_rate",)),
-    **dict.fromkeys(("wd", "decay", "l2"), ("weight_decay",)),
+    **dict.fromkeys(("wd", "l2"), ("weight_decay",)),
     **dict.fromkeys(("early_stopping_patience", "early_stopping"), ("patience",)),
     **dict.fromkeys(("optim", "optimizer_type"), ("optimizer",)),
+    **dict.fromkeys(("grad_clip", "max_grad_norm", "gradient_clip_val", "clipping", "clip_norm"), ("clip",)),
+    **dict.fromkeys(("schedule", "scheduler", "lr_scheduler_type", "lr_schedule"), ("decay",)),
+    "warmup_ratio": ("warmup",),
 }  # fmt: skip
 """Their names for settings; of ours the first that a model has is meant."""
 
 OF_TRAINING = frozenset(
     ("rows", "length", "learning_rate", "matrix_learning_rate", "weight_decay", "patience", "optimizer", "validations",
+     "warmup", "decay", "decay_to", "clip",
      "micro_batches", "stepping", "calibrate")
 )  # fmt: skip
 """Settings of ours that are of the training loop; a test holds this to the loop."""
@@ -113,6 +117,15 @@ ELSEWHERE: dict[str, tuple[str, dict[str, object]]] = {
     "device": ("it is an option of its own: {device}", {"device": "cpu"}),
     **dict.fromkeys(("precision", "dtype"), ("it is an option of its own: {precision}", {"precision": "float32"})),
     **dict.fromkeys(("out_dir", "output_dir", "save_dir"), ("it is an option of its own: {out}", {"out": "runs/mine"})),
+    **dict.fromkeys(
+        ("warmup_iters", "warmup_steps", "num_warmup_steps", "warmup_updates"),
+        ("the warm-up is a share of the budget: {warmup}", {"warmup": 0.02}),
+    ),
+    **dict.fromkeys(
+        ("min_lr", "lr_min", "end_learning_rate"),
+        ("the last learning rate is a share of the highest: {decay_to}", {"decay_to": 0.1}),
+    ),
+    "decay_lr": ("the shape of its fall is: {decay}", {"decay": "cosine"}),
     "compile": ("how steps are taken is: {stepping}", {"stepping": "compiled"}),
     **dict.fromkeys(
         ("gradient_accumulation_steps", "grad_accum", "accumulate_grad_batches", "update_freq"),

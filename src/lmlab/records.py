@@ -23,7 +23,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import html
 import math
+import reprlib
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -125,11 +127,49 @@ def fields_to_json(record: Any) -> dict[str, Any]:
 
 
 class JsonRecord:
-    """A record that gives its own JSON document."""
+    """A record that gives its own JSON document, and shows itself in a notebook: by a picture, or as a table of its fields."""
+
+    def _repr_html_(self) -> str:
+        draw = _DISPLAYS.get(type(self))
+        return _table(self) if draw is None else draw(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document: every field, and what is computed from them."""
         return fields_to_json(self)
+
+
+_DISPLAYS: dict[type, Callable[[Any], str]] = {}
+SHOWN = 120  # characters of a value in a notebook or in a terminal
+
+
+def display(kind: type[T], draw: Callable[[T], str]) -> None:
+    """Let records of this kind show themselves in a notebook as the HTML that `draw` makes of them."""
+    _DISPLAYS[kind] = draw
+
+
+def brief(record: Any) -> str:
+    """Return a record as a line: its fields, long values cut. To be the `__repr__` of records that hold many numbers."""
+    return f"{type(record).__name__}({', '.join(f'{name}={value}' for name, value in _shown(record))})"
+
+
+def _shown(record: Any) -> list[tuple[str, str]]:
+    found = [(field.name, getattr(record, field.name)) for field in dataclasses.fields(record)]
+    return [(name, _one_line(value)) for name, value in found]
+
+
+def _one_line(value: Any) -> str:
+    if isinstance(value, tuple | list) and len(value) > 3:
+        return f"{len(value)} items"
+    text = value if isinstance(value, str) else reprlib.repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def _table(record: Any) -> str:
+    rows = "".join(
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in _shown(record)
+    )
+    return f"<div><b>{html.escape(type(record).__name__)}</b><table>{rows}</table></div>"
 
 
 @functools.cache

@@ -208,7 +208,7 @@ def test_a_comparison_in_the_place_of_a_run_names_the_runs_inside(lmlab: Lmlab, 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"budget": 5}, "budget is text with a unit"),
+        ({"budget": [5]}, "number of seconds or text"),
         ({"settings": {"layers": 2.5}}, "setting layers is a whole"),
         ({"settings": {"layers": "2"}}, "setting layers is a whole"),
         ({"settings": {"dropout": "much"}}, "setting dropout is a number"),

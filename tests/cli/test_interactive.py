@@ -165,3 +165,11 @@ def test_many_prompts_from_a_file_are_continued_as_each_would_be_alone(lmlab: Lm
     shown = lmlab("generate", run_folder, "--prompts", "prompts.jsonl", "--tokens", 9)[1]
     assert "the cat" + found[0]["results"][0]["text"] in shown
     assert shown.count("---") == 4
+
+
+@pytest.mark.parametrize("word", ["/quit", "/exit", "/q"])
+def test_a_word_leaves_too(conversation: Conversation, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = iter([word, "the cat"])
+    converse(conversation, lambda _: next(lines))
+    assert next(lines) == "the cat"  # nothing was read after it
+    assert capsys.readouterr().err == ""

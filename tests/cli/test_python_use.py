@@ -60,7 +60,7 @@ def test_what_is_no_text_says_what_would_be_one(text: Any, said: str, tmp_path: 
 @pytest.mark.parametrize(
     ("model", "options", "said"),
     [
-        ("gpt", {"budget": 5}, "text with a unit, such as"),
+        ("gpt", {"budget": [5]}, "text with a unit, such as"),
         ("gpt", {"settings": {"layers": 2.5}}, "setting-of-another-kind"),
         ("gpt", {"settings": {"layers": True}}, "setting-of-another-kind"),
         ("gpt", {"settings": {"dropout": "much"}}, "setting-of-another-kind"),

@@ -1,4 +1,4 @@
-"""What the README shows of a command is what it prints: of every verb something, and word for word where that is cheap."""
+"""README names every verb. What the tour shows of a command is what it prints, word for word where that is cheap."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from command_line import Lmlab, done
 from lmlab.cli import commands
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-BLOCKS = "\n".join(re.findall(r"^```text\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL))
+ROOT = Path(__file__).resolve().parents[2]
+README, TOUR = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/tour.md"))
+BLOCKS = "\n".join(re.findall(r"^```text\n(.*?)^```", TOUR, flags=re.MULTILINE | re.DOTALL))
 SHOWN: dict[str, str] = dict(re.findall(r"^\$ lmlab (.*)\n((?:(?!\$ ).*\n)*)", BLOCKS, re.MULTILINE))
 DERIVATION = """\
 given x: 1, Dx

@@ -248,3 +248,9 @@ def test_the_most_important_remarks_come_after_the_ranking_and_the_others_on_req
     _, out, _ = lmlab(*asked, "--verbose")
     assert [n for n in range(9) if f"remark {n}\n" in out] == list(range(9))
     assert "--verbose" not in out
+
+
+def test_a_test_part_that_can_tell_nothing_is_refused(lmlab: Lmlab) -> None:
+    Path("tiny.txt").write_text("To be or not to be, that is the question, whether it is nobler in mind")
+    refused(lmlab("compare", "tiny.txt", "--budget", "20s", "--out", "out"), "7 bytes", "--split 60,10,30")
+    assert not Path("out").exists()

@@ -32,7 +32,6 @@ def test_settings_of_training_reach_one_model_or_all_that_learn(lmlab: Lmlab, sm
 @pytest.mark.parametrize(
     ("learning", "words"),
     [
-        ("lr=1", ["'learning_rate'"]),
         ("feedforward.learning_rate=0", ["above 0"]),
         ("gpt.rows=4", ["--learn names gpt", "not among"]),
         ("bag.rows=4", ["--learn names bag", "counts"]),

@@ -161,3 +161,8 @@ def test_every_dot_says_whose_it_is() -> None:
     tips = re.findall(r"<title>(.*?)</title>", svg)
     assert len(set(tips)) == 41
     assert "unbeaten &amp; cheap: 1.900 bits per byte, 9,000 parameters" in tips
+
+
+def test_curves_that_all_stay_far_above_what_was_counted_are_drawn_all_the_same() -> None:
+    svg = figures.curves([curve("gpt", 0, 9.0, 8.8), curve("worse", 1, 12.0, 11.9)], [dot("ngram", 1.6, 2)])
+    assert re.findall(r">(gpt|worse|ngram)<", svg) == ["gpt", "ngram"]

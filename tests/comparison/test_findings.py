@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from types import ModuleType
 
+import pytest
+
+from lmlab.comparison.display import EntryProgress, Lines
 from lmlab.comparison.mixes import EntryMix, MixedPart
 from lmlab.comparison.score_found import Score
 
@@ -43,3 +48,21 @@ def test_a_mix_that_is_worse_than_its_best_part_says_that_it_costs_more() -> Non
     assert ", which costs 0.0148 [0.0113, 0.0182] more than ngram alone; to train" in worse.sentence
     assert "saves" not in worse.sentence
     assert replace(worse, saved_interval=None).against_best == "costs 0.0148 more than ngram alone"
+
+
+def test_a_notebook_has_one_line_of_progress(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    display = Lines()
+    entries = [
+        EntryProgress(name="bag", status="ranked", bits_per_byte=2.0),
+        EntryProgress(name="gpt", status="training"),
+    ]
+    display.show(entries, 31.4, "training gpt")
+    display.show(entries, 30.0, "measuring gpt")
+    said = capsys.readouterr().err
+    assert said.count("\r") == 2
+    assert "\n" not in said
+    assert "1 of 2 models done" in said
+    assert "30 s left" in said

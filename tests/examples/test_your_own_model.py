@@ -59,6 +59,14 @@ def test_it_is_ranked_beside_ours(small_text: Path, tmp_path: Path) -> None:
     assert ranks[NAME][1] < ranks["bag"][1] < ranks["uniform"][1]
 
 
+def test_the_plain_module_of_the_page_is_trained_and_certified(small_text: Path, tmp_path: Path) -> None:
+    settings = {"width": 16, "context": 8}
+    run = lab.train(
+        "plain_module:TinyTransformer", small_text, out=tmp_path / "run", budget="3steps", settings=settings
+    )
+    assert lab.evaluate(run).certificate.passed
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -53,11 +53,21 @@ you are you are
 what a beautiful pussy you are"""
 
 
-@pytest.mark.parametrize("order", [2, 3, 5])
-def test_kenlm_reads_the_same_log_probabilities(order: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("order", "how"),
+    [
+        (2, {}),
+        (3, {}),
+        (5, {}),
+        (3, {"prune": 1}),
+        (3, {"smoothing": "absolute"}),
+        (4, {"smoothing": "witten-bell", "prune": 1}),
+    ],
+)
+def test_kenlm_reads_the_same_log_probabilities(order: int, how: dict[str, Any], tmp_path: Path) -> None:
     tokens = lines(POEM)
     vocabulary = Vocabulary(sorted(set(tokens)), words=True)
-    model = fit(vocabulary, tokens, order=order)
+    model = fit(vocabulary, tokens, order=order, **how)
     reader = read_by_kenlm(model, vocabulary, tmp_path / "poem.arpa")
     assert reader.order == order
     for sentence in ["the owl sang to the sea", "you are a beautiful boat", "boat boat", "", POEM.splitlines()[0]]:

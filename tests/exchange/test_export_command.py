@@ -55,6 +55,22 @@ def test_a_file_that_exists_is_kept_unless_forced(small_text: Path, tmp_path: Pa
     assert Path("model.arpa").read_text().startswith("\\data\\")
 
 
+def test_a_longer_model_than_kenlm_reads_says_so_and_a_shorter_one_is_fitted(lmlab: Lmlab, small_text: Path) -> None:
+    assert lmlab("train", "ngram", small_text, "--set", "order=8", "--out", "run")[0] == 0
+    code, _, err = lmlab("export", "run", "-o", "long.arpa")
+    assert code == 0
+    assert "-DKENLM_MAX_ORDER=8" in err
+    assert "--order 5" in err
+    code, out, err = lmlab("export", "run", "-o", "short.arpa", "--order", "3")
+    assert (code, err) == (0, "")
+    assert "of order 3" in out
+    assert "of order 4" not in out
+    assert lmlab("train", "ngram", small_text, "--set", "order=3", "--out", "three")[0] == 0
+    assert lmlab("export", "three", "-o", "three.arpa")[0] == 0
+    assert Path("short.arpa").read_text() == Path("three.arpa").read_text()
+    refused(lmlab("export", "run", "-o", "no.arpa", "--order", "0"), "ngram-order-out-of-range")
+
+
 def test_kenlm_gives_a_document_the_probability_that_the_run_does(lmlab: Lmlab, tmp_path: Path) -> None:
     kenlm = pytest.importorskip("kenlm")
     done(lmlab("train", "ngram", list_of_names(tmp_path), "--documents", "lines", "--out", "run", "--set", "order=4"))

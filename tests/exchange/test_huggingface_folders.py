@@ -47,7 +47,7 @@ def plain_nats(folder: Path, text: str) -> float:
     """By transformers alone: the log-softmax of windows of all positions, each of them half a window further on."""
     from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(folder).float().eval()
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     ids = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
     total, done, start = 0.0, 0, 0

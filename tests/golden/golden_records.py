@@ -138,6 +138,19 @@ COMMANDS: dict[str, tuple[object, ...]] = {
         "bigram.validations=2",
         *CPU,
     ),
+    "best": (
+        "best",
+        *IN_PARTS,
+        "--out",
+        "best",
+        "--budget",
+        "3s",
+        "--models",
+        "ngram",
+        "--tokenizers",
+        "words:40",
+        *CPU,
+    ),
     "sweep": (
         "sweep",
         "feedforward",
@@ -177,6 +190,7 @@ COMMANDS: dict[str, tuple[object, ...]] = {
     "compress": ("compress", "probe.txt", "--model", "ngram-char", "--out", "probe.lm"),
     "decompress": ("decompress", "probe.lm", "--model", "ngram-char", "--out", "again.txt"),
     "export": ("export", "ngram-words", "--out", "model.arpa"),
+    "import": ("import", "model.arpa", "--out", "imported"),
     "explain": ("explain", "ngram-words", "gpt-words", "The cat sees the river."),
     "explain attention": ("explain", "attention", "gpt-words", "The cat sees the river."),
     "explain gates": ("explain", "gates", "lstm-byte", "The cat."),
@@ -216,8 +230,8 @@ def document(case: str, place: Place) -> dict[str, str]:
     here = Path.cwd()
     os.chdir(place.new)
     try:
-        if case == "decompress":
-            command(*COMMANDS["compress"])
+        if case in (made_by := {"decompress": "compress", "import": "export"}):
+            command(*COMMANDS[made_by[case]])
         return dict(sorted(pair for pair in keys_of(command(*COMMANDS[case])) if not pair[0].startswith(OF_THE_CACHE)))
     finally:
         os.chdir(here)

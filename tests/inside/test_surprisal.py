@@ -130,3 +130,21 @@ def test_the_picture_holds_every_word_of_the_text(runs: dict[str, Path], tmp_pat
 def test_attention_and_gates_have_a_picture(runs: dict[str, Path], verb: str, name: str, tmp_path: Path) -> None:
     getattr(lmlab, verb)(runs[name], SENTENCE * 2, svg=tmp_path / "picture.svg")
     assert xml.etree.ElementTree.parse(tmp_path / "picture.svg").getroot().tag.endswith("svg")
+
+
+def test_a_notebook_shows_the_text_in_colours_and_no_page_of_numbers(runs: dict[str, Path]) -> None:
+    found = lmlab.explain([runs["ngram"], runs["gpt"]], SENTENCE)
+    shown = found._repr_html_()
+    assert "<svg" in shown
+    assert "bits per byte" in shown
+    assert len(repr(found)) < 400
+    assert len(repr(found.readings[0])) < 600
+    assert "<table>" in found.readings[0]._repr_html_()
+
+
+@pytest.mark.parametrize("verb", [lmlab.explain_attention, lmlab.explain_gates, lmlab.explain_heads])
+def test_what_else_is_looked_into_is_a_picture_in_a_notebook(runs: dict[str, Path], verb: object) -> None:
+    run = runs["lstm" if verb is lmlab.explain_gates else "gpt"]
+    found = verb(run, SENTENCE)  # type: ignore[operator]
+    assert "<svg" in found._repr_html_()
+    assert len(repr(found)) < 600

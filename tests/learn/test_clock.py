@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from lmlab.config import Budget
 from lmlab.learn.clock import Clock
-from lmlab.learn.schedule import WARMUP, learning_rate_factor
+from lmlab.learn.schedule import WARMUP, Schedule, learning_rate_factor
 
 
 @pytest.mark.parametrize(
@@ -50,3 +52,22 @@ def test_steps_and_tokens_count_against_their_own_budgets() -> None:
 
 def test_a_resumed_clock_counts_the_seconds_before() -> None:
     assert Clock(Budget(seconds=100), steps=5, seconds=50.0).fraction >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("shape", "at"),
+    [
+        (Schedule(warmup=0.1), {0.05: 0.5, 0.1: 1.0, 0.55: 0.5, 1.0: 0.0}),
+        (
+            Schedule(warmup=0.1, decay="cosine"),
+            {0.1: 1.0, 0.55: 0.5, 0.325: 0.5 + 0.5 * math.cos(math.pi / 4), 1.0: 0.0},
+        ),
+        (Schedule(warmup=0.0, decay="stable"), {0.0: 1.0, 0.8: 1.0, 0.9: 0.5, 1.0: 0.0}),
+        (Schedule(warmup=0.0, decay="constant"), {0.0: 1.0, 0.5: 1.0, 1.0: 1.0}),
+        (Schedule(warmup=0.0, decay_to=0.1), {0.0: 1.0, 0.5: 0.55, 1.0: 0.1}),
+        (Schedule(warmup=0.0, decay="cosine", decay_to=0.2), {0.5: 0.6, 1.0: 0.2}),
+    ],
+)
+def test_the_learning_rate_follows_the_shape_that_is_asked_for(shape: Schedule, at: dict[float, float]) -> None:
+    for fraction, factor in at.items():
+        assert shape.factor(fraction) == pytest.approx(factor), fraction

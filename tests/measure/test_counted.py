@@ -50,7 +50,7 @@ def test_sums_over_words_are_those_of_the_stretches(tmp_path: Path) -> None:
     read = scored.counted.read
     share = scored.bytes / read.bytes
     assert scored.model_nats + scored.spelling_nats == pytest.approx(scored.total_nats)
-    for name in ("unknown_tokens", "spelling_nats", "closed_tokens", "closed_nats", "closed_unknown"):
+    for name in ("unknown_tokens", "spelling_nats", "closed_tokens", "closed_nats", "closed_unknown", "known_nats"):
         counted, all_of_it = getattr(scored, name), getattr(read, name)
         assert 0 < counted < all_of_it
         assert counted == pytest.approx(share * all_of_it, rel=0.2)

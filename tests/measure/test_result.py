@@ -45,7 +45,7 @@ def test_the_document_holds_everything_a_reader_needs(tmp_path: Path) -> None:
     )
     assert {name for name, passed in shown["certificate"].items() if not passed} == {"kept_apart", "held_out"}
     assert set(shown["certificate"]) == set(shown["certificate_details"])
-    assert set(shown["perplexity_units"]) == {"token", "word", "character", "closed_vocabulary"}
+    assert set(shown["perplexity_units"]) == {"token", "word", "character", "closed_vocabulary", "known_words"}
     assert shown["context"]["history"] == 1
     assert shown["model"]["name"] == "measure_models:Chain"
     assert len(shown["model"]["hash"]) == 64

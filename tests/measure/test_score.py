@@ -108,7 +108,7 @@ def assert_same(whole: Scored, cut: Scored) -> None:
     assert np.allclose(whole.nats_per_token, cut.nats_per_token, rtol=1e-5, atol=1e-5)
     for name in ("tokens", "unknown_tokens", "fallback_tokens", "unspelled_tokens", "closed_tokens", "closed_unknown"):
         assert getattr(whole, name) == getattr(cut, name), name
-    for name in ("total_nats", "spelling_nats", "closed_nats"):
+    for name in ("total_nats", "spelling_nats", "closed_nats", "known_nats"):
         assert getattr(whole, name) == pytest.approx(getattr(cut, name), rel=1e-6), name
     assert cut.seam_difference < 1e-4
 
@@ -183,6 +183,8 @@ def test_the_closed_vocabulary_counts_words_and_line_ends_and_no_spelling(tmp_pa
     assert scored.closed_tokens == 5 + 3  # words and line ends
     assert scored.closed_unknown == 2
     assert scored.closed_nats == pytest.approx(sum(n for n, c in zip(nats, counted, strict=True) if c), rel=1e-6)
+    known = [c and id != model.tokenizer.unknown_id for id, c in zip(ids.tolist(), counted, strict=True)]
+    assert scored.known_nats == pytest.approx(sum(n for n, k in zip(nats, known, strict=True) if k), rel=1e-6)
     assert scored.unknown_tokens == 4  # the two runs of whitespace are not in the vocabulary either
 
 

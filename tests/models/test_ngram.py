@@ -55,7 +55,7 @@ def sentences(documents: Sequence[Sequence[int]], restart: str) -> list[list[int
 
 
 class Reference:
-    """Interpolated modified Kneser-Ney, add-k and maximum likelihood over dictionaries."""
+    """Kneser-Ney, absolute discounting, Witten-Bell, add-k and maximum likelihood over dictionaries."""
 
     def __init__(self, documents: Sequence[Sequence[int]], vocab_size: int, order: int, restart: str, **how: object):
         self.V, self.N, self.smoothing, self.k = vocab_size, order, how["smoothing"], how.get("k", 0.0)
@@ -64,6 +64,14 @@ class Reference:
             for n in range(1, order + 1):
                 for end in range(max(n, 2), len(part) + 1):
                     self.counts[n][tuple(part[end - n : end])] += 1
+        self.pruned = {
+            gram for n in range(2, order + 1) for gram, c in self.counts[n].items() if c <= how.get("prune", 0)
+        }
+        if self.smoothing == "absolute":
+            self.discounts = [(0.0, 0.0, 0.0)]
+            for n in range(1, order + 1):
+                n_of = Counter(self.counts[n].values())
+                self.discounts.append(3 * (n_of[1] / (n_of[1] + 2 * n_of[2]) if n_of[1] and n_of[2] else 0.5,))
         if self.smoothing == "kneser-ney":
             self.counts = [self._adjusted(n) for n in range(order + 1)]
             self.discounts = [(0.0, 0.0, 0.0)]
@@ -89,12 +97,17 @@ class Reference:
             return shorter if shorter is not None else self.p(token, history[1:])
         if self.smoothing == "ml":
             return after.get(token, 0) / total
-        d = (0.0, *self.discounts[n])
         if shorter is None:
             shorter = self.p(token, history[1:])
-        gamma = sum(d[min(c, 3)] for c in after.values()) / total
-        c = after.get(token, 0)
-        return (c - d[min(c, 3)]) / total + gamma * shorter
+        cut = {g[-1] for g in self.pruned if g[:-1] == history}
+        if self.smoothing == "witten-bell":
+            kinds = len(after)
+            kept = 0 if token in cut else after.get(token, 0)
+            return (kept + (kinds + sum(after[w] for w in cut)) * shorter) / (total + kinds)
+        d = (0.0, *self.discounts[n])
+        spared = {w: c if w in cut else d[min(c, 3)] for w, c in after.items()}
+        gamma = sum(spared.values()) / total
+        return (after.get(token, 0) - spared.get(token, 0)) / total + gamma * shorter
 
     def nats(self, document: Sequence[int], restart: str) -> list[float]:
         out = []
@@ -115,7 +128,10 @@ def cases(draw: st.DrawFn) -> tuple[list[list[int]], list[int], int, int, str]:
     return documents, text, V, draw(st.integers(1, 5)), draw(st.sampled_from(["line", "never"]))
 
 
-@pytest.mark.parametrize("smoothing", ["kneser-ney", "add-k", "ml"])
+SMOOTHINGS = ["kneser-ney", "absolute", "witten-bell", "add-k", "ml"]
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @given(case=cases())
 @settings(max_examples=examples(150), deadline=None, derandomize=True)
 def test_scores_are_those_of_the_equations(case: tuple, smoothing: str) -> None:
@@ -128,7 +144,37 @@ def test_scores_are_those_of_the_equations(case: tuple, smoothing: str) -> None:
     assert model.score(torch.tensor([text]))[0].tolist() == pytest.approx(wanted, rel=1e-5, abs=1e-5)
 
 
-@pytest.mark.parametrize("smoothing", ["kneser-ney", "add-k", "ml"])
+@pytest.mark.parametrize(("smoothing", "prune"), [("kneser-ney", 1), ("absolute", 2), ("witten-bell", 1)])
+@given(case=cases())
+@settings(max_examples=examples(100), deadline=None, derandomize=True)
+def test_what_is_pruned_leaves_its_share_to_shorter_histories(case: tuple, smoothing: str, prune: int) -> None:
+    documents, text, V, order, restart = case
+    how = {"smoothing": smoothing, "prune": prune}
+    model = NGram.fit(NGram.Config(order=order, restart=restart, **how), pieces(V), stream(*documents))
+    wanted = Reference(documents, V, order, restart, **how).nats(text, restart)
+    assert model.score(torch.tensor([text]))[0].tolist() == pytest.approx(wanted, rel=1e-5, abs=1e-5)
+    logp, state = model.begin(1)
+    for token in text:
+        assert float(logp.double().exp().sum()) == pytest.approx(1, abs=1e-5)
+        logp, state = model.advance(torch.tensor([[token]]), state)
+
+
+def test_pruning_makes_a_model_smaller_and_nothing_that_is_left_occurs_so_seldom() -> None:
+    documents = [zipf_text(3000, 30, 1)]
+    whole, pruned = (
+        NGram.fit(NGram.Config(order=3, restart="never", prune=prune), pieces(30), stream(*documents))
+        for prune in (0, 1)
+    )
+    assert pruned.parameters_count < whole.parameters_count / 2
+    assert pruned.distinct[0] == whole.distinct[0]
+    seen = Counter(zip(documents[0], documents[0][1:], documents[0][2:], strict=False))
+    begun = 1  # the trigram that starts with the begin symbol occurs once
+    assert whole.distinct[2] == len(seen) + begun
+    assert pruned.distinct[2] == sum(c > 1 for c in seen.values())
+    assert (whole.config.prune, pruned.config.prune) == (0, 1)
+
+
+@pytest.mark.parametrize("smoothing", SMOOTHINGS)
 @given(case=cases())
 @settings(max_examples=examples(150), deadline=None, derandomize=True)
 def test_every_conditional_sums_to_one_and_is_what_score_says(case: tuple, smoothing: str) -> None:

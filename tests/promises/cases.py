@@ -14,7 +14,6 @@ from lmlab.promises.subjects import TINY, TOKENIZERS
 RECURRENT = {"layers": 2, "width": 8, "embedding_width": 6, "tie": False}
 TIED = {"layers": 1, "width": 8, "embedding_width": 8, "tie": True, "bias": False}
 RECALL = {"width": 8, "embedding_width": 6, "memory": 5, "score_width": 4, "tie": False}
-LLAMA_LIKE = {"norm": "rms", "activation": "swiglu", "window": 3}
 
 # Settings worth telling apart, the plain ones first. Each neural model drops hidden units in training, and must not here.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
@@ -26,6 +25,9 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "long": {"order": 6, "restart": "never"},
         "add-k": {"order": 3, "smoothing": "add-k", "k": 0.1},
         "ml": {"order": 3, "smoothing": "ml"},
+        "absolute": {"order": 3, "smoothing": "absolute"},
+        "witten-bell": {"order": 3, "smoothing": "witten-bell", "prune": 1},
+        "pruned": {"order": 4, "prune": 1},
     },
     "bigram": {"": {"embedding_width": 6, "width": 8}},
     "feedforward": {"": {"context": 3, "embedding_width": 6, "width": 8}},
@@ -52,8 +54,11 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "": {"layers": 2, "width": 16, "heads": 2, "context": 8, "stride": 3},
         "learned": {"layers": 1, "width": 16, "heads": 2, "context": 6, "positions": "learned", "tie": True},
         "sinusoidal": {"layers": 1, "width": 16, "heads": 4, "context": 5, "stride": 5, "positions": "sinusoidal"},
-        "composed": {"layers": 1, "width": 16, "heads": 4, "kv_heads": 2, "context": 6, "stride": 4} | LLAMA_LIKE,
         "sliding": {"layers": 1, "width": 16, "heads": 1, "context": 4, "stride": 1, "activation": "gelu"},
+        "composed": {
+            **{"layers": 1, "width": 16, "heads": 4, "kv_heads": 2, "context": 8, "stride": 3, "window": 3},
+            **{"norm": "rms", "activation": "swiglu", "biases": "qkv"},
+        },
     },
     "mix": {
         "": {"weighting": "gate"},

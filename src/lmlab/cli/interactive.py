@@ -19,7 +19,9 @@ HELP = """Type a text and it is continued. Ctrl-C stops a text, Ctrl-D leaves. A
   /more               go on from where it ended
   /temperature 0.7    change a setting: tokens, temperature, top-k, top-p, min-p, method, seed
   /settings           what they are now
-  /help               this"""
+  /help               this
+  /quit               leave"""
+LEAVING = ("/quit", "/exit", "/q", "/bye")
 NAMES = {"tokens": "max_tokens", "beam": "beam_width"}  # names of the command line
 
 
@@ -40,6 +42,8 @@ def converse(conversation: Conversation, read: Callable[[str], str] = input) -> 
             if someone_types:
                 print()
             _end_if_killed()
+            return
+        if line.strip() in LEAVING:
             return
         try:
             _obey(conversation, line)
@@ -74,7 +78,7 @@ def _obey(conversation: Conversation, line: str) -> None:
     else:
         name = command.replace("-", "_")
         if name not in _settings():
-            known = ["retry", "more", "settings", "help", *(n.replace("_", "-") for n in _settings())]
+            known = ["retry", "more", "settings", "help", "quit", *(n.replace("_", "-") for n in _settings())]
             raise Mistake(f"there is no /{command}; {nearest(command, known)}", code="chat-command-unknown")
         conversation.change(NAMES.get(name, name), value)
 

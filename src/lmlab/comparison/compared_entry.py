@@ -134,6 +134,7 @@ def mean_result(results: Sequence[Result]) -> Result:
         total_nats=sum(s.total_nats for s in scores) * share,
         model_nats=sum(s.model_nats for s in scores) * share,
         closed_nats=sum(s.closed_nats for s in scores) * share,
+        known_nats=sum(s.known_nats for s in scores) * share,
         impossible_tokens=max(s.impossible_tokens for s in scores),
     )
     worst = next((r for r in results if not r.certified), results[0])

@@ -43,13 +43,17 @@ class Display(Protocol):
 
 
 class Lines:
-    """A display that prints on stderr which models are trained and which are scored."""
+    """A display on stderr: lines on which models are trained and scored, or in a notebook one line that is rewritten."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
+        self._live, self._width = "ipykernel" in sys.modules, 0
 
     def show(self, entries: Sequence[EntryProgress], left_s: float | None, doing: str) -> None:
-        """Print a line for every entry that is newly trained or done."""
+        """Print a line for every entry that is newly trained or done; in a notebook rewrite the one line."""
+        if self._live:
+            self._rewrite(entries, left_s, doing)
+            return
         for entry in entries:
             if entry.status == "measuring":  # scored again on other bytes, with another result
                 self._told.discard(entry.name)
@@ -63,7 +67,16 @@ class Lines:
 
     def say(self, line: str) -> None:
         """Print a separate line on stderr."""
-        print(line, file=sys.stderr, flush=True)
+        print(f"\r{line:<{self._width}}" if self._width else line, file=sys.stderr, flush=True)
+        self._width = 0
+
+    def _rewrite(self, entries: Sequence[EntryProgress], left_s: float | None, doing: str) -> None:
+        ready = sum(entry.status in DONE for entry in entries)
+        left = "" if left_s is None else f" · {max(0, left_s):.0f} s left"
+        line = f"{doing or 'comparing'} · {ready} of {len(entries)} models done{left}"
+        sys.stderr.write(f"\r{line:<{self._width}}")
+        sys.stderr.flush()
+        self._width = len(line)
 
 
 @dataclass(frozen=True)

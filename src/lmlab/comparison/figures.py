@@ -103,11 +103,12 @@ def ranking(dots: Sequence[Dot], entropy: float | None) -> str:
 def curves(learned: Sequence[Curve], level: Sequence[Dot]) -> str:
     """Draw validation bits per byte over training seconds, as SVG; count models are horizontal lines.
 
-    A curve that never comes within CURVE_SPAN of the best is left out. If there are more models than colours, the second curve
-    of a colour is dotted.
+    A curve that never comes within CURVE_SPAN of the best is left out, unless none does. If there are more models than
+    colours, the second curve of a colour is dotted.
     """
     lowest = min([curve.lowest for curve in learned] + [dot.bits_per_byte for dot in level])
-    top = lowest + CURVE_SPAN
+    best_curve = min(curve.lowest for curve in learned)
+    top = lowest + CURVE_SPAN if best_curve < lowest + CURVE_SPAN else best_curve + CURVE_SPAN / 2
     drawn = [curve for curve in learned if curve.lowest < top]
     level = [dot for dot in level if dot.bits_per_byte < top]
     names = [_short(name) for name in [curve.name for curve in drawn] + [dot.name for dot in level]]

@@ -16,6 +16,7 @@ from lmlab.comparison.mixes import EntryMix, MixedPart
 from lmlab.comparison.score_found import Score
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.mixing import FEWEST_TOKENS, mix
+from lmlab.learn.run import Run
 from lmlab.measure import paired_difference
 from lmlab.page.numbers import counted
 from lmlab.text.stream import tokenize
@@ -27,13 +28,17 @@ FEWEST = 2  # models are mixed even if no time is left: people ask for the mix, 
 
 def why_not_mixed(entries: Sequence[ComparedEntry]) -> str:
     """Return why these entries of one tokenizer cannot be mixed: too little validation text to fit weights. Empty: they can."""
-    run = entries[0].runs[0]
+    return why_not_mixed_runs(entries[0].tokenizer, entries[0].runs[0])
+
+
+def why_not_mixed_runs(spec: str, run: Run) -> str:
+    """Return why runs of a tokenizer, of which this is one, cannot be mixed. Empty: they can."""
     valid = run.corpus.valid
     tokens = tokenize(valid, run.tokenizer, stream_folder()).tokens if valid.bytes else 0
     if tokens >= FEWEST_TOKENS:
         return ""
     return (
-        f"The {entries[0].tokenizer} models were not mixed to see what they are worth together: the validation part has"
+        f"The {spec} models were not mixed to see what they are worth together: the validation part has"
         f" {counted(tokens, 'token')}, and the weights of a mix are fitted on {FEWEST_TOKENS} or more."
     )
 

@@ -69,6 +69,8 @@ class EntryMix:
         """The difference between the mix and its best part in words; empty if it is not finite."""
         if self.saved_bits_per_byte is None:
             return ""
+        if len(self._named) == 1:
+            return f"adds nothing to {self._named[0].name}"
         costs_more, ends = self.saved_bits_per_byte < 0, self.saved_interval
         if costs_more:
             ends = None if ends is None else (-ends[1], -ends[0])

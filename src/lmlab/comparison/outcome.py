@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmlab.comparison.compared_entry import ComparedEntry
+from lmlab.comparison.differences import write_differences
 from lmlab.comparison.findings import Findings
 from lmlab.comparison.report import chart_of
+from lmlab.config import Mistake
 from lmlab.measure import Spread
 from lmlab.page.figures import standalone
 from lmlab.page.notebook import panel
@@ -55,6 +57,12 @@ class Comparison:
         measured = f"{self.findings.measured.bytes:,} of {self.findings.measured.of:,} test bytes"
         facts = {"measured": measured, "page": str(self.report)}
         return panel(f"Which model predicts {self.corpus.name} best?", facts, standalone(chart_of(self.findings)))
+
+    def write_differences(self, path: str | Path) -> Path:
+        """Write the paired differences of all ranked models as CSV, and return its path."""
+        if self.findings.ranking is None:
+            raise Mistake("no model has a rank, so there are no differences to write", code="no-differences")
+        return write_differences(self.findings.ranking, path)
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of comparison.json as a dict, and that of beside.json if there is one."""

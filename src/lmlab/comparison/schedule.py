@@ -97,7 +97,7 @@ def _measuring(state: State) -> Step | None:
         return Step(what="run the baselines")
     if unmeasured := [entry for entry in ready if not entry.measured]:
         return _step("measure", unmeasured)
-    if state.to_mix:
+    if state.to_mix and not state.hurry:
         return Step(what="mix", names=state.to_mix[:1])
     unseen = [entry for entry in ready if not entry.looked]
     return _step("look closely", unseen) if unseen else None

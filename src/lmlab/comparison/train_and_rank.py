@@ -19,13 +19,29 @@ from lmlab.config import Budget, Mistake, checked_seed, make, with_our_names, wi
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.learn.settings import MOST_SEEDS, TrainConfig, training_config
-from lmlab.models.registry import Way, kind_of, ladder, language_model, model_class, our_name, trainable_kind
+from lmlab.measure.interval import LEAST_CELL_BYTES
+from lmlab.measure.interval_units import FEWEST_BLOCKS
+from lmlab.models.registry import (
+    AnyModel,
+    Way,
+    kind_of,
+    ladder,
+    language_model,
+    model_class,
+    name_of,
+    our_name,
+    trainable_kind,
+)
+from lmlab.page.numbers import counted
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
 from lmlab.text.tokenizers import plain_spec
 
 T = TypeVar("T")
+N = TypeVar("N")
+
+LEAST_TEST_BYTES = FEWEST_BLOCKS * LEAST_CELL_BYTES  # of fewer no interval can be given, so no two models told apart
 
 
 def compare(
@@ -35,7 +51,7 @@ def compare(
     budget: str | float | Budget | None = None,
     each: str | float | Budget | None = None,
     shares: Mapping[str, float] | None = None,
-    models: str | Sequence[str] | None = None,
+    models: str | Sequence[AnyModel] | None = None,
     tokenizers: str | Sequence[str] = ("char",),
     split: Sequence[float] = (80, 10, 10),
     split_by: SplitBy = "auto",
@@ -89,8 +105,8 @@ def compare(
     Raises:
         Mistake: an argument is invalid, or `out` holds another comparison.
     """
-    models, tokenizers = _listed(models), _listed(tokenizers) or ()
-    models = None if models is None else [our_name(name) for name in models]
+    named, tokenizers = _listed(models), _listed(tokenizers) or ()
+    names = [our_name(name_of(model)) for model in named or ()] or ladder()
     settings, learning, shares = _by_our_names(settings), _by_our_names(learning), _by_our_names(shares)
     if budget is not None and each is not None:
         raise Mistake(
@@ -115,16 +131,16 @@ def compare(
         )
     seed = checked_seed(seed)
     checked_seed(seed + seeds - 1)
-    for name in models or ():
+    for name in names:
         language_model(name)
         trainable_kind(name)
     if not tokenizers:
         raise Mistake("name at least one tokenizer, such as {tokenizers}", code="no-tokenizers", tokenizers="char")
     tokenizers = [plain_spec(spec) for spec in tokenizers]
-    if unused := set(settings) - set(models or ladder()):
-        names = ", ".join(sorted(unused))
+    if unused := set(settings) - set(names):
+        called = ", ".join(sorted(unused))
         raise Mistake(
-            f"{{settings}} names {names}, which is not among the models that are compared",
+            f"{{settings}} names {called}, which is not among the models that are compared",
             code="settings-of-no-model",
             settings=None,
         )
@@ -135,11 +151,11 @@ def compare(
     asked_learning: dict[str, dict[str, Any]] = {}
     for name, theirs in learning.items():
         given = with_our_names(TrainConfig, theirs)
-        if name not in (models or ladder()) or kind_of(name).way is Way.COUNTS:
-            why = "counts, and learns nothing" if name in (models or ladder()) else "is not among the models compared"
+        if name not in names or kind_of(name).way is Way.COUNTS:
+            why = "counts, and learns nothing" if name in names else "is not among the models compared"
             raise Mistake(f"{{learning}} names {name}, which {why}", code="learning-of-no-model", learning=None)
         asked_learning[name] = without_open(given, training_config(Budget(steps=1), seed, given))
-    weights = checked_shares(shares, models or ladder())
+    weights = checked_shares(shares, names)
     choose_device(device)
     others = [opened(run) for run in beside]
     import matplotlib.figure  # noqa: F401  (half a second, before the clock runs)
@@ -157,11 +173,20 @@ def compare(
             split=None,
             test=None,
         )
+    if corpus.test.bytes < LEAST_TEST_BYTES:
+        more = "a larger share in {split}" if test is None else "a longer {test}"
+        raise Mistake(
+            f"the test part of {corpus.name} has {counted(corpus.test.bytes, 'byte')}, too few to tell models apart;"
+            f" {LEAST_TEST_BYTES} are the least: give more text, or {more}",
+            code="test-part-too-short",
+            split="60,10,30",
+            test=None,
+        )
     several = len(set(tokenizers)) > 1
     entries = tuple(
         AskedEntry(name=f"{model} · {tokenizer}" if several else model, model=model, tokenizer=tokenizer)
         for tokenizer in dict.fromkeys(tokenizers)
-        for model in in_order(list(dict.fromkeys(models or ladder())))
+        for model in in_order(list(dict.fromkeys(names)))
     )
     all_seeds = tuple(range(seed, seed + seeds))
     learned = [entry for entry in entries if not entry.counts]
@@ -204,6 +229,6 @@ def _by_our_names(given: Mapping[str, T] | None) -> dict[str, T]:
     return {our_name(name): value for name, value in (given or {}).items()}
 
 
-def _listed(names: str | Sequence[str] | None) -> Sequence[str] | None:
+def _listed(names: str | Sequence[N] | None) -> Sequence[str | N] | None:
     """Return names that were given as a list, or as one text with commas."""
     return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names

@@ -48,6 +48,7 @@ class Task:
     keep_scores: bool = False
     seed: int = 0  # of the positions that the certificate checks
     threads: int | None = None  # None: the thread count of the process
+    until: float = 1.0  # share of the budget after which training pauses; the outcome then has no records
     on_cpu: bool = False  # score on the CPU instead of the requested device
 
 
@@ -136,6 +137,8 @@ class _Work:
         trained = self.store.trained
         if trained is None:
             trained = self._trained()
+            if trained is None:
+                return Outcome(task=self.task)
             self.store.write_trained(trained)
         if self.task.text is None:
             return Outcome(task=self.task, trained=trained)
@@ -145,18 +148,21 @@ class _Work:
             self.store.write_measured(measured)
         return Outcome(task=self.task, trained=trained, measured=measured)
 
-    def _trained(self) -> TrainedEntry:
+    def _trained(self) -> TrainedEntry | None:
+        """Train the run, to its end or to the share of the budget after which it pauses; None: it paused."""
         started, before_s = time.perf_counter(), 0.0
         with PeakMemory() as memory:
             if self.store.has_run:
                 run = self.store.run
                 spent = read_progress(run.checkpoint) if run.status == "unfinished" else run.record.result
                 before_s = 0.0 if spent is None else spent.seconds
-                run = resume(run, watch=self.shared.watch_of(self.task.spec.name))
+                run = resume(run, watch=self.shared.watch_of(self.task.spec.name), until=self.task.until)
             else:
                 run = self._begun()
             self.store.keep_run(run)
         if run.status == "unfinished":
+            if run.paused:
+                return None
             raise KeyboardInterrupt
         seconds = before_s + time.perf_counter() - started
         device = self.task.spec.device
@@ -178,6 +184,7 @@ class _Work:
             device=spec.device,
             timings=self.shared.timings,
             watch=self.shared.watch_of(spec.name),
+            until=self.task.until,
         )
 
     def _measured(self, trained: TrainedEntry, choice: TextChoice) -> MeasuredEntry:

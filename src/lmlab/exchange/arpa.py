@@ -67,7 +67,8 @@ def write_arpa(model: NGram, vocabulary: Vocabulary, path: str | Path) -> list[i
     """
     if model.config.smoothing == "add-k":
         raise Mistake(
-            "an ARPA file cannot hold add-k smoothing, which has no back-off; use smoothing=kneser-ney",
+            "an ARPA file cannot hold add-k smoothing, which has no back-off; use smoothing=kneser-ney, absolute or"
+            " witten-bell",
             code="arpa-of-add-k",
         )
     words = [*arpa_words(model, vocabulary), BEGIN]

@@ -34,7 +34,7 @@ class HuggingFaceFormat(ForeignFormat):
         try:
             return HuggingFaceRun.of(folder)
         except OSError as error:
-            raise Mistake(f"{folder} cannot be read: {error}", code="folder-not-readable") from None
+            raise Mistake(f"{folder} cannot be read: {error}", code="folder-file-not-readable") from None
 
 
 register(HuggingFaceFormat())

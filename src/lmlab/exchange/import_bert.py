@@ -46,7 +46,7 @@ def bert_as_native(folder: Folder, backend: Backend) -> ImportedModel:
         if (found := getattr(c, key, wanted)) != wanted:
             raise Mistake(
                 f"{folder.path}: {key} {found} has no counterpart here, where it is {wanted}",
-                code="import-key-without-counterpart",
+                code="import-bert-key-without-counterpart",
             )
     ids = [id for symbol in SYMBOLS if (id := backend.token_to_id(symbol)) is not None]
     size = int(c.vocab_size)
@@ -105,11 +105,12 @@ def _network(folder: Folder) -> Any:
     if lost := unloaded(found):
         raise Mistake(
             f"{folder.path}: the weights lack {lost[0]}; a BERT is imported with its head for masked tokens",
-            code="weights-of-other-config",
+            code="import-bert-weights-of-other-config",
         )
     if not all(bool(torch.isfinite(p.detach()).all()) for p in network.parameters()):
         raise Mistake(
-            f"{folder.path}: the weights are not all finite numbers; the folder is damaged", code="weights-not-finite"
+            f"{folder.path}: the weights are not all finite numbers; the folder is damaged",
+            code="import-bert-weights-not-finite",
         )
     return network.float().eval()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from lmlab.learn.run import Run
 
 Format = Literal["arpa", "hf", "gguf"]
+KENLM_ORDER = 6  # KENLM_MAX_ORDER of a build that says nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,8 +27,20 @@ class Exported:
     ngrams: list[int] = field(default_factory=list)  # ARPA: how many of each order, special symbols included
     architecture: str = ""  # of a Transformer, as other tools call it
 
+    @property
+    def note(self) -> str:
+        """What to know before another tool reads it; empty: nothing."""
+        if len(self.ngrams) <= KENLM_ORDER:
+            return ""
+        return (
+            f"this model has order {len(self.ngrams)}, and KenLM as it is installed reads {KENLM_ORDER} at most: build it with"
+            f" -DKENLM_MAX_ORDER={len(self.ngrams)}, or fit a shorter model to the same text here"
+        )
 
-def export(run: Run | str | Path, *, out: str | Path, to: str = "arpa", force: bool = False) -> Exported:
+
+def export(
+    run: Run | str | Path, *, out: str | Path, to: str = "arpa", order: int | None = None, force: bool = False
+) -> Exported:
     """Write a model in a format of other tools, and check that it predicts the same there.
 
     Args:
@@ -34,6 +48,7 @@ def export(run: Run | str | Path, *, out: str | Path, to: str = "arpa", force: b
         out: the file to write; for "hf" a new folder.
         to: "arpa" for an n-gram model (KenLM and SRILM read it), "hf" for a folder that transformers loads, "gguf" for a
             file that llama.cpp loads.
+        order: of the n-grams of an ARPA file; a model of another order is fitted to the training text. None: that of the run.
         force: replace a file that exists.
 
     Raises:
@@ -58,7 +73,9 @@ def export(run: Run | str | Path, *, out: str | Path, to: str = "arpa", force: b
         architecture = write_gguf(run, target)
         return Exported(output=str(target), format=to, bytes=target.stat().st_size, architecture=architecture)
     from lmlab.exchange.arpa import write_arpa
+    from lmlab.learn.fit import stream_folder
     from lmlab.models.ngram import NGram
+    from lmlab.text.stream import tokenize
 
     model = run.model
     if not isinstance(model, NGram):
@@ -68,5 +85,9 @@ def export(run: Run | str | Path, *, out: str | Path, to: str = "arpa", force: b
             code="arpa-needs-ngram",
             to="hf",
         )
+    if order is not None and order != model.config.order:
+        config = dataclasses.replace(model.config, order=order)  # Mistake if there is no such order
+        stream = tokenize(run.corpus.train, run.tokenizer, stream_folder())
+        model = NGram.fit(config, run.tokenizer.vocabulary, stream)
     counts = write_arpa(model, run.tokenizer.vocabulary, target)
     return Exported(output=str(target), format="arpa", bytes=target.stat().st_size, ngrams=counts)

@@ -18,7 +18,7 @@ from lmlab.inside.openings import Attentive, AttentiveAcross, AttentiveAround
 from lmlab.layers.looking import Looks, Way
 from lmlab.measure.score import device_of, evaluating
 from lmlab.models.registry import model_class, trainable
-from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, json_key, to_json
+from lmlab.records import NOT_IN_JSON, JsonRecord, brief, in_json, json_key, to_json
 
 if TYPE_CHECKING:
     from lmlab.inside.passage import Passage
@@ -54,6 +54,8 @@ class Attention(JsonRecord):
 
     difference: largest, of these weights from the fast kernel's. language: of a translation.
     """
+
+    __repr__ = brief  # not a page of numbers
 
     run: str
     model: str

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from lmlab.inside.surprisal import Reading
-from lmlab.records import JsonRecord, in_json
+from lmlab.records import JsonRecord, brief, in_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +24,8 @@ class Span:
 @dataclass(frozen=True, kw_only=True)
 class Explanation(JsonRecord):
     """A text under one or several models."""
+
+    __repr__ = brief  # not a page of numbers
 
     name: str  # of the text
     text: str

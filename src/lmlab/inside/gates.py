@@ -17,7 +17,7 @@ from lmlab.inside.attention import tokens_of
 from lmlab.inside.openings import Gated
 from lmlab.measure.score import device_of, evaluating
 from lmlab.measure.student import t_quantile
-from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, to_json
+from lmlab.records import NOT_IN_JSON, JsonRecord, brief, in_json, to_json
 
 if TYPE_CHECKING:
     from lmlab.inside.passage import Passage
@@ -69,6 +69,8 @@ class GateLayer:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Gates(JsonRecord):
     """A text as the gates of one model met it."""
+
+    __repr__ = brief  # not a page of numbers
 
     run: str
     model: str

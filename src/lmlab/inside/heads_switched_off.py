@@ -13,7 +13,7 @@ from lmlab.inside.head_cost_units import of_encoder, of_language_model, of_trans
 from lmlab.inside.head_descriptions import Head
 from lmlab.inside.openings import AttentiveAcross, AttentiveAround, Headed
 from lmlab.models.registry import model_class, trainable
-from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, json_key
+from lmlab.records import NOT_IN_JSON, JsonRecord, brief, in_json, json_key
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -42,6 +42,8 @@ class HeadCosts(JsonRecord):
 
     over: what was measured. told: what the summaries of the heads were made from.
     """
+
+    __repr__ = brief  # not a page of numbers
 
     run: str
     model: str

@@ -16,7 +16,7 @@ from lmlab.config import Mistake
 from lmlab.inside.attention import BEGIN, tokens_of
 from lmlab.inside.openings import Unfolding
 from lmlab.measure.score import device_of, evaluating
-from lmlab.records import NOT_IN_JSON, JsonRecord, in_json, json_key
+from lmlab.records import NOT_IN_JSON, JsonRecord, brief, in_json, json_key
 
 if TYPE_CHECKING:
     from lmlab.inside.passage import Passage
@@ -28,6 +28,8 @@ MOST = 4_096  # rows of a matrix that is still written out
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionMatrix(JsonRecord):
     """One head on one text. difference: largest, of the matrix times the inputs from what the model's kernel gave."""
+
+    __repr__ = brief  # not a page of numbers
 
     run: str
     model: str

@@ -19,7 +19,7 @@ from lmlab.engine.generate import generate
 from lmlab.engine.options import Options
 from lmlab.engine.reader import Reader
 from lmlab.engine.search import beam as beam_search
-from lmlab.records import JsonRecord
+from lmlab.records import JsonRecord, brief
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -64,6 +64,8 @@ class Way:
 @dataclass(frozen=True, kw_only=True)
 class SearchTree(JsonRecord):
     """All that the searches looked at. best: whether nothing is likelier than the last way is known."""
+
+    __repr__ = brief  # not a page of numbers
 
     run: str
     model: str

@@ -18,7 +18,7 @@ from lmlab.inside.openings import BacksOff
 from lmlab.measure.near_copies import held_out
 from lmlab.measure.score import device_of, evaluating, score_part
 from lmlab.measure.scored import Scored
-from lmlab.records import JsonRecord
+from lmlab.records import JsonRecord, brief
 
 if TYPE_CHECKING:
     from lmlab.inside.passage import Passage
@@ -53,6 +53,8 @@ class TokenRead:
 @dataclass(frozen=True, kw_only=True)
 class Reading(JsonRecord):
     """A text as one run's model read it."""
+
+    __repr__ = brief  # not a page of numbers
 
     run: str  # its folder
     model: str

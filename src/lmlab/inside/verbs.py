@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from lmlab.config import Mistake
 from lmlab.inside import attention_section, figures, gates_section, pages, surprisal_section
@@ -20,6 +21,8 @@ from lmlab.inside.sections import page
 from lmlab.inside.surprisal import read_passage
 from lmlab.learn.run import Run, opened
 from lmlab.page.figures import standalone
+from lmlab.page.notebook import panel
+from lmlab.records import display
 from lmlab_derive.shared.html import refuse_names, write
 
 AnyRun = Run | str | Path
@@ -200,3 +203,24 @@ def explain_matrix(
     if svg is not None:
         write(Path(svg), standalone(figures.matrices(found)))
     return found
+
+
+def _shown_by(draw: Callable[[Any], str]) -> Callable[[Any], str]:
+    def shown(found: Any) -> str:
+        readings = getattr(found, "readings", ())
+        facts = {surprisal_section.name_of(one, readings): f"{one.bits_per_byte:.4f} bits per byte" for one in readings}
+        title = type(found).__name__ if readings else f"{type(found).__name__} of {found.run}"
+        return panel(title, facts, standalone(draw(found)))
+
+    return shown
+
+
+for _kind, _draw in (
+    (Explanation, figures.surprise),
+    (Attention, figures.heads_map),
+    (Gates, figures.unit_map),
+    (HeadCosts, figures.costs_of_heads),
+    (AttentionMatrix, figures.matrices),
+    (SearchTree, figures.tree),
+):
+    display(_kind, _shown_by(_draw))

@@ -30,6 +30,7 @@ class LanguageModel(Saved):
     policy: ContextPolicy
     end_id: int | None = None
     """The id of the end-of-text token that the model predicts; None: the length of a text is given, as for a file."""
+    library: str = ""  # another library that computes the predictions, with its version; empty: there is none
     components: Sequence[LanguageModel] = ()
     """The models that this model mixes or combines."""
     portable: ClassVar[bool] = False

@@ -26,7 +26,7 @@ from lmlab.learn.prepare import prepare, reads_plain_text
 from lmlab.learn.prepared import PreparedCount, PreparedLearner
 from lmlab.learn.request import TrainingRequest
 from lmlab.learn.settings import OWN_OPTIONS, TrainConfig, refuse_if_it_counts
-from lmlab.models.registry import Way, our_name, trainable_kind
+from lmlab.models.registry import AnyModel, Way, name_of, our_name, trainable_kind
 from lmlab.text.corpus import Corpus
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
@@ -73,7 +73,7 @@ class Settings:
 
 
 def settings(
-    model: str,
+    model: AnyModel,
     text: str | Path | Sequence[str | Path] | Corpus | None = None,
     *,
     tokenizer: str | None = None,
@@ -94,7 +94,7 @@ def settings(
     With a text, the description also holds the value that each setting takes when `train` is called with the same arguments.
     That trains nothing, but a budget of seconds times some steps, and a counting model counts the text.
     """
-    model = our_name(model)
+    model = our_name(name_of(model))
     kind = trainable_kind(model)
     refuse_if_it_counts(model, learning=learning)
     settings = with_our_names(kind.load().Config, settings or {})

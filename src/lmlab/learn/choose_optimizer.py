@@ -21,6 +21,7 @@ def optimizer_for(model: Learner, task: Task, config: TrainConfig, hardware: Har
             learning_rate=config.learning_rate or model.default_learning_rate,
             matrix_learning_rate=config.matrix_learning_rate or model.default_matrix_learning_rate,
             momentum=model.default_momentum,
+            clip=config.clip,
             weight_decay=model.default_weight_decay if config.weight_decay is None else config.weight_decay,
             matrix_every=matrix_interval(model, task, config, hardware),
             iteration_dtype=hardware.iteration_dtype,

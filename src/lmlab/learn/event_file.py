@@ -22,13 +22,21 @@ MASK = 0xA282EAD8
 
 def write_events(folder: Path, metrics: Sequence[Mapping[str, Any]]) -> Path:
     """Write the lines of metrics to one event file in the folder, and return its path. Values that are None are omitted."""
-    records = [_record(_double(1, 0.0) + _bytes(3, b"brain.Event:2"))]
-    for line in metrics:
-        values = {key: value for key, value in line.items() if key not in ("step", "seconds") and value is not None}
-        summary = b"".join(_bytes(1, _bytes(1, tag.encode()) + _float(2, value)) for tag, value in values.items())
-        records.append(_record(_double(1, line["seconds"]) + _whole(2, line["step"]) + _bytes(5, summary)))
+    records = [file_header(), *(event(line, wall_time=line["seconds"]) for line in metrics)]
     write_atomically(folder / NAME, b"".join(records))
     return folder / NAME
+
+
+def file_header() -> bytes:
+    """Return the first record of an event file."""
+    return _record(_double(1, 0.0) + _bytes(3, b"brain.Event:2"))
+
+
+def event(line: Mapping[str, Any], *, wall_time: float) -> bytes:
+    """Return the record of one line of metrics. wall_time: in seconds."""
+    values = {key: value for key, value in line.items() if key not in ("step", "seconds") and value is not None}
+    summary = b"".join(_bytes(1, _bytes(1, tag.encode()) + _float(2, value)) for tag, value in values.items())
+    return _record(_double(1, wall_time) + _whole(2, line["step"]) + _bytes(5, summary))
 
 
 def _record(data: bytes) -> bytes:

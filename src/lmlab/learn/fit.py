@@ -78,16 +78,18 @@ def learn(
     hardware: Hardware,
     watch: Watch,
     world: World = SINGLE_PROCESS,
+    until: float = 1.0,
 ) -> Run:
     """Train a model from its initial weights or its checkpoint, and save it in its run.
 
     Ctrl-C ends the training after the current step and saves a checkpoint. If it arrives when training has ended, the model is
-    saved first. Of several processes the writer saves, and all return the run with the same record and weights.
+    saved first. Training pauses after the share `until` of the budget. Of several processes the writer saves, and all return
+    the run with the same record and weights.
     """
     with run.alone(world), explain_interrupt(run):
         with interruptible() as interrupted:
             world.share(model.parameters())
-            _learn(run, model, task, config, hardware, watch, world)
+            _learn(run, model, task, config, hardware, watch, world, until)
             run.record = world.broadcast(run.record)
             if not world.is_writer and run.status != "unfinished":
                 run.__dict__["saved"] = model.to("cpu")
@@ -108,11 +110,18 @@ def explain_interrupt(run: Run) -> Iterator[None]:
 
 
 def _learn(
-    run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch, world: World
+    run: Run,
+    model: Learner,
+    task: Task,
+    config: TrainConfig,
+    hardware: Hardware,
+    watch: Watch,
+    world: World,
+    until: float,
 ) -> None:
     training = run.record.training
     shorter = dataclasses.replace(config, budget=left_after_planning(config.budget, training.plan))
-    trainer = Trainer(model, task, shorter, hardware, run.folder, watch, training.earlier, world)
+    trainer = Trainer(model, task, shorter, hardware, run.folder, watch, training.earlier, world, until)
     if training.plan is not None and training.plan.machine is not None and training.plan.kernels is None:
         training = dataclasses.replace(training, plan=rehearsed(training.plan, trainer))
         run.record = dataclasses.replace(run.record, training=training)
@@ -120,7 +129,8 @@ def _learn(
             write_record(run)
     outcome = trainer.run(None if training.plan is None else training.plan.kernels)
     watch.say(f"{run.record.model.name}: {outcome.message}")
-    if outcome.status != "interrupted" and world.is_writer:
+    run.paused = outcome.status == "paused"
+    if outcome.status not in ("interrupted", "paused") and world.is_writer:
         _save(run, model, task, config, hardware, watch, outcome)
 
 
@@ -128,7 +138,7 @@ def _save(
     run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch, outcome: Outcome
 ) -> None:
     """Save a run whose training ended, and report its outcome."""
-    assert outcome.status != "interrupted"
+    assert outcome.status != "interrupted" and outcome.status != "paused"  # noqa: PT018 (mypy reads it)
     p, per_thing = outcome.progress, task.training_flops(model)
     result = Result(
         status=outcome.status,

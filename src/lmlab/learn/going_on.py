@@ -11,6 +11,7 @@ from lmlab.config import Budget, Mistake, an
 from lmlab.hardware.execution_plan import ExecutionPlan
 from lmlab.learn.fit import explain_interrupt
 from lmlab.learn.lineage import ancestor_of
+from lmlab.learn.metrics_log import Log, with_logs
 from lmlab.learn.micro_batches import one_for_each_process
 from lmlab.learn.onlookers import Watch, watching
 from lmlab.learn.prepare import prepare, reads_plain_text
@@ -33,7 +34,10 @@ def resume(
     budget: str | Budget | None = None,
     watch: Watch | None = None,
     progress: bool = False,
+    log: Log | Sequence[Log] | None = None,
+    tensorboard: str | Path | None = None,
     world: World = SINGLE_PROCESS,
+    until: float = 1.0,
 ) -> Run:
     """Continue a run that was stopped or killed, or extend any run. A finished run without more budget is returned as it is.
 
@@ -46,15 +50,19 @@ def resume(
             if no later ones validate better.
         watch: the progress display.
         progress: print progress to stderr if there is no `watch`.
+        log: as for `train`.
+        tensorboard: as for `train`.
         world: the processes that train the run together, whatever their number was before. Each calls this function.
+        until: the share of the whole budget after which the run pauses again.
     """
     run = opened(run)
-    watch = watching(watch, progress, run.record.model.name, world)
+    shown = watching(watch, progress, run.record.model.name, world)
+    watch = with_logs(shown, log, tensorboard if world.is_writer else None)
     with run.alone(world), explain_interrupt(run):
-        return _resumed(load_run(run.folder), budget, watch, world)
+        return _resumed(load_run(run.folder), budget, watch, world, until)
 
 
-def _resumed(run: Run, budget: str | Budget | None, watch: Watch, world: World) -> Run:
+def _resumed(run: Run, budget: str | Budget | None, watch: Watch, world: World, until: float) -> Run:
     run.record = world.broadcast(run.record)
     if budget is None and run.status != "unfinished":
         return run
@@ -71,7 +79,7 @@ def _resumed(run: Run, budget: str | Budget | None, watch: Watch, world: World) 
         if world.is_writer:
             _extend(run, _more(budget))
         run.record = world.broadcast(run.record)
-    return prepare(TrainingRequest.to_resume(run, watch, world)).learn()
+    return prepare(TrainingRequest.to_resume(run, watch, world, until)).learn()
 
 
 def fine_tune(
@@ -94,6 +102,8 @@ def fine_tune(
     columns: Sequence[str] | None = None,
     watch: Watch | None = None,
     progress: bool = False,
+    log: Log | Sequence[Log] | None = None,
+    tensorboard: str | Path | None = None,
     world: World = SINGLE_PROCESS,
 ) -> Run:
     """Train the model of a finished run on another text, starting from its weights; the new run is saved in `out`.
@@ -131,7 +141,7 @@ def fine_tune(
         precision=precision,
         columns=columns,
         begin=run,
-        watch=watching(watch, progress, name, world),
+        watch=with_logs(watching(watch, progress, name, world), log, tensorboard if world.is_writer else None),
         world=world,
     )
     return prepare(request).learn()

@@ -34,13 +34,14 @@ from lmlab.learn.choose_optimizer import optimizer_for
 from lmlab.learn.clock import Clock, Spent
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.lines import cut_back, is_metrics, is_sample
+from lmlab.learn.metrics_log import LoggingWatch
 from lmlab.learn.micro_batches import MicroBatch, cut, dropout_seed
 from lmlab.learn.onlookers import Silent, Watch
 from lmlab.learn.outcome import Diverged, Outcome, Status
 from lmlab.learn.pace import MOST_PLANNING
 from lmlab.learn.progress import Progress
 from lmlab.learn.sampling import Samples
-from lmlab.learn.schedule import learning_rate_factor
+from lmlab.learn.schedule import Schedule
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.stepping import COMPILING_FROM_S, CannotRecord, Captured, compiled_if_faster, shapes, steps_for
 from lmlab.learn.sums import Sums
@@ -65,6 +66,7 @@ class Trainer:
         watch: Watch,
         earlier: Spent | None = None,
         world: World = SINGLE_PROCESS,
+        until: float = 1.0,
     ) -> None:
         """Prepare the optimizer, clock, validation and checkpoints; nothing is written.
 
@@ -77,9 +79,12 @@ class Trainer:
             watch: the progress display.
             earlier: the amounts this run spent on the weights that the model has. None: they are random.
             world: the processes that train the model together. Each has a trainer with the same arguments.
+            until: the share of the budget after which training pauses; it is validated there and can be resumed.
         """
         self.model, self.task, self.config, self.world = model.to(hardware.device), task, config, world
         self.watch = watch if world.is_writer else Silent()
+        self.until = until
+        self.schedule = Schedule(warmup=config.warmup, decay=config.decay, decay_to=config.decay_to)
         self.model.compute_dtype = hardware.dtype
         self.device = hardware.device
         self.optimizer = optimizer_for(model, task, config, hardware)
@@ -172,7 +177,7 @@ class Trainer:
             except Diverged as trouble:
                 status, message = "diverged", str(trouble)
         self.checkpoints.finish()
-        if status == "interrupted":
+        if status in ("interrupted", "paused"):
             self.save()
             return Outcome(status=status, message=message, progress=self._progress_now())
         outcome = Outcome(status=status, message=message, progress=self._progress_now())
@@ -203,6 +208,11 @@ class Trainer:
                     return "stopped early", (
                         f"validation has not improved since step {self.progress.best_step}; the weights of that step are kept"
                     )
+            if self.until <= self.clock.fraction < 1:
+                self._check_what_is_kept()
+                if self.sums.count:
+                    self.validate()
+                return "paused", f"paused after {self.until:.0%} of the budget"
             if self.world.broadcast(interrupted()):
                 self._check_what_is_kept()
                 return "interrupted", "interrupted; everything up to this step is saved"
@@ -297,7 +307,7 @@ class Trainer:
             set_threads(self.guard.next_step())
         started = time.perf_counter()
         try:
-            loss, carries = self.steps.take(micro_batches, count, learning_rate_factor(self.clock.fraction))
+            loss, carries = self.steps.take(micro_batches, count, self.schedule.factor(self.clock.fraction))
         except CannotRecord as why:
             self._use_fallback_steps(why)
             return self._step(micro_batches, count)
@@ -393,11 +403,13 @@ class Trainer:
             "seconds": round(self.clock.seconds, 3),
             **{f"train_{name}": value for name, value in {**train, **self.sums.parts_mean}.items()},
             **{f"valid_{name}": value for name, value in {**held_out, **valid.parts}.items()},
-            "learning_rate_factor": learning_rate_factor(self.clock.fraction),
+            "learning_rate_factor": self.schedule.factor(self.clock.fraction),
             "gradient_norm": float(self.steps.norm),
         }
         if self.world.is_writer:
             append_line(self.metrics_path, json.dumps(line))
+            if isinstance(self.watch, LoggingWatch):
+                self.watch.log(line)
         self.sums = Sums(self.device, self.sums.mean)
         self.progress = self._progress_now(metrics=self.progress.metrics + 1)
 

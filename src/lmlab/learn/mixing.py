@@ -61,6 +61,24 @@ def mix(
     Raises:
         Mistake: the runs cannot be mixed, or the validation part is too short.
     """
+    return mix_and_compare(runs, out=out, adapt=adapt, device=device, tokens=tokens, watch=watch)[0]
+
+
+def mix_and_compare(
+    runs: Sequence[Run | str | Path],
+    *,
+    out: str | Path,
+    adapt: bool = False,
+    device: str = "auto",
+    tokens: int = MOST_TOKENS,
+    watch: Callable[[str], None] | None = None,
+) -> tuple[Run, float, list[float]]:
+    """Combine the models of these runs as `mix` does.
+
+    Returns:
+        The run of the mix; the nats per token of the mix, and those of each run, on the half of the validation part on which
+        the weights were not fitted.
+    """
     started, out = time.perf_counter(), Path(out)
     if tokens < 1:
         raise Mistake(f"{{tokens}} is a whole number from 1 up; got {tokens}", code="mix-tokens-below-one", tokens=None)
@@ -112,7 +130,8 @@ def mix(
         finish_run(made, model, recorded(model.config), result)
     if interrupted():
         raise Stopped(what_is_kept(made))
-    return made
+    alone_K = heard.halves()[1].nats_NK.mean(dim=0)
+    return made, fitted.nats[fitted.weighting], alone_K.tolist()
 
 
 def _require_company(runs: Sequence[Run]) -> None:

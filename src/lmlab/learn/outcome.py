@@ -7,7 +7,7 @@ from typing import Literal
 
 from lmlab.learn.progress import Progress
 
-Status = Literal["finished", "stopped early", "interrupted", "diverged", "untrained"]
+Status = Literal["finished", "stopped early", "interrupted", "paused", "diverged", "untrained"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,7 +117,9 @@ class PreparedLearner(Prepared):
             keep_plan(run, world.decided(lambda: self.new_plan), watch, world)
         if self.on_created is not None and self.request.resumed is None and world.is_writer:
             self.on_created(run)
-        run = learn(run, self.model, self.task, world.broadcast(self.loop), self.hardware, watch, world)
+        run = learn(
+            run, self.model, self.task, world.broadcast(self.loop), self.hardware, watch, world, self.request.until
+        )
         if self.on_learned is not None and run.status != "unfinished" and world.is_writer:
             self.on_learned(run)
         return run

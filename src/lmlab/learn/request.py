@@ -50,12 +50,13 @@ class TrainingRequest:
     out: Path | None = None  # folder of the new run; None: prepare only
     begin: Run | None = None  # finished run whose weights, settings and tokenizer the new run starts from
     resumed: Run | None = None  # run to resume; the choices made at its start are used again
+    until: float = 1.0  # share of the budget after which training pauses
     timings: Timings | None = None  # timings of steps on this machine, shared by several requests
     watch: Watch = field(default_factory=Silent)
     world: World = SINGLE_PROCESS  # the processes that train the model together
 
     @classmethod
-    def to_resume(cls, run: Run, watch: Watch, world: World = SINGLE_PROCESS) -> TrainingRequest:
+    def to_resume(cls, run: Run, watch: Watch, world: World = SINGLE_PROCESS, until: float = 1.0) -> TrainingRequest:
         """Return the request that resumes a run as recorded."""
         training = run.record.training
         return cls(
@@ -68,6 +69,7 @@ class TrainingRequest:
             device=training.device,
             precision=training.precision,
             resumed=run,
+            until=until,
             watch=watch,
             world=world,
         )

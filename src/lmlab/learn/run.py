@@ -45,6 +45,7 @@ class Run:
 
     def __init__(self, folder: Path, record: Record) -> None:
         self.folder, self.record = folder, record
+        self.paused = False  # whether this process paused its training at the share `until` of its budget
         self._was_checked = False  # whether the hash of the weights was already checked
 
     def __repr__(self) -> str:

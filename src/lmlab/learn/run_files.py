@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -89,6 +90,19 @@ def finish_run(run: Run, model: Saved, config: dict[str, Any], result: Result) -
     drop_unfinished(run.checkpoint)
     drop_unfinished(weights)
     run.__dict__["saved"] = model.to("cpu") if isinstance(model, Module) else model
+
+
+def copy_finished_run(run: Run, folder: Path) -> None:
+    """Copy a finished run into a folder that may hold other files. run.json comes last, so a kill leaves no half run."""
+    made_folder(folder)
+    for path in sorted(run.folder.iterdir()):
+        if path.is_file() and path.name not in (RECORD, "README.md") and not path.name.startswith("."):
+            part = folder / f".{path.name}.copy"
+            shutil.copyfile(path, part)
+            part.replace(folder / path.name)
+    copied = Run(folder, run.record)
+    write_atomically(folder / "README.md", _readme(copied).encode())
+    write_record(copied)
 
 
 def _readme(run: Run) -> str:

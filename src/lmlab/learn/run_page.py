@@ -16,6 +16,11 @@ from lmlab_derive.shared import html
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
 
+TRAINING_ABOVE = (
+    "Training may lie above validation: each of its points is the mean since the last one, by weights that had learned less,"
+    " and with dropout."
+)
+
 
 def run_page(run: Run, figure: str) -> str:
     """Return the HTML page of a run: facts, learning curve, generated samples, lineage and settings.
@@ -52,6 +57,8 @@ def run_page(run: Run, figure: str) -> str:
         caption += (
             f" The run went on at step {at}: its learning rate rises again there, and with it the curve for a while."
         )
+    if _training_is_above(run):
+        caption += f" {TRAINING_ABOVE}"
     parts.append(html.figure(figure, caption))
     parts.append(html.remark(result.calibration_note and f"{result.calibration_note}."))
     if samples := run.samples:
@@ -90,7 +97,18 @@ def notebook_panel(run: Run) -> str:
     # counting models have no curve, nor has a run that diverged before its first validation
     curve = run.metrics and loss_curve(run.metrics, record.model.name, run.unit, record.training.extension_steps)
     said = weights_warning(run) or str(result.undertrained or "")
+    if _training_is_above(run):
+        said = f"{said}{'. ' * bool(said)}{TRAINING_ABOVE}"
     return panel(f"{record.model.name}, {run.status}", facts, curve or "", said)
+
+
+def _training_is_above(run: Run) -> bool:
+    """Whether the last training loss lies above the validation loss beside it."""
+    if not run.metrics:  # a count model
+        return False
+    key, last = run.unit.replace(" ", "_"), run.metrics[-1]
+    train, valid = last.get(f"train_{key}"), last.get(f"valid_{key}")
+    return train is not None and valid is not None and bool(train > valid)
 
 
 def _titled(samples: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:

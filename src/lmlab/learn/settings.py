@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lmlab.config import Budget, Mistake, at_least_one, checked_seed, make, one_of, parse_settings, settings_of
+from lmlab.config import Budget, Mistake, a_share, at_least_one, checked_seed, make, one_of, parse_settings, settings_of
+from lmlab.learn.schedule import WARMUP, Decay
 from lmlab.models.registry import Way, kind_of
 
 OWN_OPTIONS = ("budget", "seed")
@@ -32,6 +33,10 @@ class TrainConfig:
     learning_rate: float | None = None  # of AdamW or AdaGrad, at the maximum of the schedule
     matrix_learning_rate: float | None = None  # of Muon, for matrices between hidden vectors
     matrix_every: int | None = None  # steps between two Muon updates of a matrix
+    warmup: float = WARMUP  # share of the budget over which the learning rate rises
+    decay: Decay = "linear"  # shape of its fall afterwards; stable: constant for most of the budget, then linear
+    decay_to: float = 0.0  # share of the maximum learning rate at the end of the budget
+    clip: float = 1.0  # maximum norm of the gradients of a step, without those of matrices that Muon updates
     weight_decay: float | None = None  # strength of the decay of matrices and embedding tables towards zero
     stepping: Stepping | None = None  # eager, or on a GPU captured as a CUDA graph, or compiled and captured
     rows: int | None = None  # sequences per step
@@ -65,6 +70,18 @@ class TrainConfig:
                 raise Mistake(
                     f"training: {name} is a number above 0, such as 0.002; got {rate:g}", code="rate-not-positive"
                 )
+        one_of("training", Decay, decay=self.decay)
+        a_share("training", warmup=self.warmup)
+        if not 0 <= self.decay_to <= 1:
+            raise Mistake(
+                f"training: decay_to is a share of the learning rate, from 0 to 1; got {self.decay_to:g}",
+                code="decay-to-not-a-share",
+            )
+        if not self.clip > 0:
+            raise Mistake(
+                f"training: clip is a number above 0, such as 1, or inf for no clipping; got {self.clip:g}",
+                code="clip-setting-not-positive",
+            )
         if self.weight_decay is not None and not 0 <= self.weight_decay < math.inf:
             raise Mistake(
                 f"training: weight_decay is a number from 0 up; got {self.weight_decay:g}",
@@ -79,6 +96,17 @@ def training_config(budget: Budget, seed: int, learning: Mapping[str, Any]) -> T
     """Return the settings of the loop from the budget, the seed and the remaining settings by name."""
     refuse_own_options(learning)
     return make(TrainConfig, {"budget": budget, "seed": checked_seed(seed), **learning}, "training")
+
+
+def checked_until(until: float) -> float:
+    """Return a share of the budget after which training pauses; raise a Mistake if it is none."""
+    if not 0 < until <= 1:
+        raise Mistake(
+            f"{{until}} is a share of the budget, above 0 and up to 1; got {until:g}",
+            code="until-not-a-share",
+            until=None,
+        )
+    return until
 
 
 def refuse_own_options(names: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, with_our_names
+from lmlab.learn.metrics_log import Log, with_logs
 from lmlab.learn.micro_batches import one_for_each_process
 from lmlab.learn.onlookers import Watch, watching
 from lmlab.learn.pace import Timings
@@ -14,9 +15,9 @@ from lmlab.learn.prepare import prepare
 from lmlab.learn.request import TrainingRequest
 from lmlab.learn.run import Run
 from lmlab.learn.run_files import free_folder
-from lmlab.learn.settings import TrainConfig, refuse_if_it_counts
+from lmlab.learn.settings import TrainConfig, checked_until, refuse_if_it_counts
 from lmlab.learn.world import SINGLE_PROCESS, World
-from lmlab.models.registry import our_name, trainable_kind
+from lmlab.models.registry import AnyModel, name_of, our_name, trainable_kind
 from lmlab.text.corpus import Corpus
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
@@ -24,7 +25,7 @@ from lmlab.text.tokenizers import Tokenizer, parse_spec
 
 
 def train(
-    model: str,
+    model: AnyModel,
     text: str | Path | Sequence[str | Path] | Corpus | None = None,
     *,
     out: str | Path | None = None,
@@ -44,7 +45,10 @@ def train(
     timings: Timings | None = None,
     watch: Watch | None = None,
     progress: bool = False,
+    log: Log | Sequence[Log] | None = None,
+    tensorboard: str | Path | None = None,
     world: World = SINGLE_PROCESS,
+    until: float = 1.0,
 ) -> Run:
     """Train `model` on `text` and save it in the new folder `out`; by default a free folder named runs/MODEL-TEXT.
 
@@ -52,7 +56,7 @@ def train(
     refused before anything is written. An interrupted run has status "unfinished": `resume` it.
 
     Args:
-        model: the kind of model.
+        model: the kind of model; a class of your own, or a function that makes it, may be given itself.
         text: the text or table. Default: the data of the kind of model, such as "sotu".
         out: the folder of the new run.
         tokenizer: the tokenizer or its kind. Default: characters for a language model, and what suits other models.
@@ -65,12 +69,16 @@ def train(
         timings: recent timings of steps on this machine, which several trainings share.
         watch: the progress display.
         progress: print progress to stderr if there is no `watch`.
+        log: a function, or several, called with each line of metrics as it is written: a dict of step, seconds and losses.
+        tensorboard: a folder for an event file, which TensorBoard reads while the training runs.
         world: the processes that train the model together. Each calls this function with the same arguments.
+        until: the share of the budget after which training pauses, such as 0.25. `resume` goes on with it; sizes and schedule
+            are those of the whole budget.
 
     Returns:
         The run, with its model in memory.
     """
-    model = our_name(model)
+    model = our_name(name_of(model))
     kind = trainable_kind(model)
     refuse_if_it_counts(model, learning=learning)
     settings = with_our_names(kind.load().Config, settings or {})
@@ -96,7 +104,8 @@ def train(
         tokenizer=tokenizer,
         columns=columns,
         timings=timings,
-        watch=watching(watch, progress, model, world),
+        watch=with_logs(watching(watch, progress, model, world), log, tensorboard if world.is_writer else None),
         world=world,
+        until=checked_until(until),
     )
     return prepare(request).learn()

@@ -170,9 +170,9 @@ def _kept_apart(model: LanguageModel, copies: CopyMaker) -> Check:
     if copies.apart is not None:
         return Check("kept_apart", True, copies.apart)
     if is_ours(model):
-        return Check(
-            "kept_apart", True, "the code of this model is lmlab's own, which keeps nothing and reads no files"
-        )
+        other = f" and that of {model.library}, none of it from the folder," if model.library else ","
+        detail = f"the code of this model is lmlab's own{other} which keeps nothing and reads no files"
+        return Check("kept_apart", True, detail)
     why = "the code of this model is not lmlab's own, and ran in the process that checked it"
     return Check("kept_apart", None, why)
 

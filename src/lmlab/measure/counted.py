@@ -59,7 +59,7 @@ def _characters(read: Scored, counts_T: np.ndarray) -> int:
 def _summed(tokenizer: Tokenizer, scored: Scored, counts_T: np.ndarray) -> Scored:
     """The same scores with the sums over the tokens that count."""
     closed_V = closed_ids(tokenizer)
-    total_nats, spelling_nats, closed_nats = [], [], []
+    total_nats, spelling_nats, closed_nats, known_nats = [], [], [], []
     unknown_tokens = fallback_tokens = impossible = closed_tokens = closed_unknown = 0
     for piece in pieces(scored.stream, tokenizer.unknown_id):
         ids, here = piece.ids[piece.before : len(piece.ids) - piece.after], slice(piece.start, piece.stop)
@@ -79,6 +79,7 @@ def _summed(tokenizer: Tokenizer, scored: Scored, counts_T: np.ndarray) -> Score
         closed &= counts
         spelling_nats.append(spelled_T[counts].sum())
         closed_nats.append((nats_T - spelled_T)[closed].sum())
+        known_nats.append(nats_T[closed & (ids != tokenizer.unknown_id)].sum())
         closed_tokens += int(closed.sum())
         closed_unknown += int(closed[unknown].sum())
         unknown_tokens += int(counts[unknown].sum())
@@ -94,4 +95,5 @@ def _summed(tokenizer: Tokenizer, scored: Scored, counts_T: np.ndarray) -> Score
         closed_tokens=closed_tokens,
         closed_nats=math.fsum(closed_nats),
         closed_unknown=closed_unknown,
+        known_nats=math.fsum(known_nats),
     )

@@ -39,11 +39,15 @@ UNITS = {
     "character": "e to the nats of the whole text per Unicode character",
     "closed_vocabulary": "e to the nats per word and line end, where an unknown word costs its symbol alone and"
     " other whitespace is not counted: what textbooks print, not a probability of the text",
+    "known_words": "the same without unknown words and their symbols, as KenLM's 'excluding OOVs'; the closed vocabulary is"
+    " its 'including OOVs'",
 }
 
 
 def called(unit: str) -> str:
     """A perplexity in words."""
+    if unit == "known_words":
+        return "perplexity per token without unknown words"
     return "perplexity per token of the closed vocabulary" if unit == "closed_vocabulary" else f"perplexity per {unit}"
 
 
@@ -118,6 +122,7 @@ class Result:
         }
         if scored.closed_tokens:
             found["closed_vocabulary"] = _exp(scored.closed_nats, scored.closed_tokens)
+            found["known_words"] = _exp(scored.known_nats, scored.closed_tokens - scored.closed_unknown)
             found["unknown_share"] = scored.closed_unknown / scored.closed_tokens
         return found
 

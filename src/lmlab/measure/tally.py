@@ -89,13 +89,14 @@ class Tally:
     closed_tokens: int  # words and line ends (`words` tokenizers only, else 0)
     closed_nats: float  # their nats, an unknown word costing its symbol alone
     closed_unknown: int  # unknown words among them
+    known_nats: float = 0.0  # nats of the others among them, the words that are known and the line ends
 
 
 def tally(tokenizer: Tokenizer, stream: TokenStream, nats: np.ndarray, byte_ends: np.ndarray) -> Tally:
     """Fill `byte_ends`, add the nats of spellings to `nats` (both in place), and sum."""
     counted_V = closed_ids(tokenizer)
     end = 0
-    model_nats, spelling_nats, closed_nats = [], [], []
+    model_nats, spelling_nats, closed_nats, known_nats = [], [], [], []
     unknown_tokens = fallback_tokens = spelled_tokens = impossible = closed_tokens = closed_unknown = 0
     for piece in pieces(stream, tokenizer.unknown_id):
         inside = slice(piece.before, len(piece.ids) - piece.after)
@@ -112,6 +113,7 @@ def tally(tokenizer: Tokenizer, stream: TokenStream, nats: np.ndarray, byte_ends
         counted = counted_V[ids]
         counted[unknown[: len(words)]] = [is_closed(word) for word in words]
         closed_nats.append(nats_T[counted].sum())
+        known_nats.append(nats_T[counted & (ids != tokenizer.unknown_id)].sum())
         closed_tokens += int(counted.sum())
         closed_unknown += int(counted[unknown].sum())
         unknown_tokens += len(unknown)
@@ -134,6 +136,7 @@ def tally(tokenizer: Tokenizer, stream: TokenStream, nats: np.ndarray, byte_ends
         closed_tokens=closed_tokens,
         closed_nats=math.fsum(closed_nats),
         closed_unknown=closed_unknown,
+        known_nats=math.fsum(known_nats),
     )
 
 

@@ -1,4 +1,4 @@
-"""From counts to probabilities: maximum likelihood, add-k and interpolated modified Kneser-Ney.
+"""From counts to probabilities: maximum likelihood, add-k, absolute discounting, Witten-Bell and modified Kneser-Ney.
 
 Whatever the estimator, the result has one form. For each order, every n-gram that occurred has a probability, and every
 history a weight for the tokens that never followed it:
@@ -17,7 +17,7 @@ less than one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,7 +85,7 @@ def _preceding(suffix: Ids, ids: int) -> Ids:
     return found
 
 
-def kneser_ney(orders: list[Counts], vocab_size: int) -> tuple[list[Level], NDArray[np.int64]]:
+def kneser_ney(orders: list[Counts], vocab_size: int, prune: int = 0) -> tuple[list[Level], NDArray[np.int64]]:
     """Interpolated modified Kneser-Ney (Chen & Goodman 1999), and the counts of counts its discounts come from.
 
         p(w | h) = (c(h w) - D(c(h w))) / c(h ·)  +  γ(h) p(w | h')        γ(h) = Σ_w D(c(h w)) / c(h ·)
@@ -93,21 +93,115 @@ def kneser_ney(orders: list[Counts], vocab_size: int) -> tuple[list[Level], NDAr
     where c are the counts of `adjust`, D(c) is 0, D1, D2 or D3+ as c is 0, 1, 2 or more, and below the empty history
     lies the uniform distribution, 1 / V. The list of orders is emptied on the way, to free their memory.
     """
+    pruned = _pruned(orders, prune)
     adjust(orders)
     n_of_n = np.array([_count_of_counts(counts.counts) for counts in orders])
+    return _interpolated(orders, vocab_size, [discounts(row)[0] for row in n_of_n], pruned), n_of_n
+
+
+def absolute_discounting(
+    orders: list[Counts], vocab_size: int, prune: int = 0
+) -> tuple[list[Level], NDArray[np.int64]]:
+    """Interpolated absolute discounting (Ney, Essen & Kneser 1994), and the counts of counts its discounts come from.
+
+        p(w | h) = (c(h w) - D) / c(h ·)  +  γ(h) p(w | h')        D = n_1 / (n_1 + 2 n_2)
+
+    with the counts as they are, and one discount for each order.
+    """
+    pruned = _pruned(orders, prune)
+    n_of_n = np.array([_count_of_counts(counts.counts) for counts in orders])
+    spared = [one_discount(row) for row in n_of_n]
+    return _interpolated(orders, vocab_size, [(d, d, d) for d in spared], pruned), n_of_n
+
+
+def one_discount(counts_of_counts: NDArray[np.int64]) -> float:
+    """The discount D of absolute discounting; FALLBACK_DISCOUNTS[0] where no n-gram has count 1 or none has count 2."""
+    n1, n2 = (int(n) for n in counts_of_counts[:2])
+    return n1 / (n1 + 2 * n2) if n1 and n2 else FALLBACK_DISCOUNTS[0]
+
+
+def witten_bell(orders: list[Counts], vocab_size: int, prune: int = 0) -> list[Level]:
+    """Interpolated Witten-Bell (Witten & Bell 1991, method C, in the form of Chen & Goodman 1999).
+
+        p(w | h) = (c(h w) + T(h) p(w | h')) / (c(h ·) + T(h))
+
+    where T(h) is the number of different tokens that follow h.
+    """
+    return _interpolated(orders, vocab_size, [None] * len(orders), _pruned(orders, prune))
+
+
+def _pruned(orders: list[Counts], prune: int) -> list[NDArray[np.bool_]]:
+    """Which n-grams of each order occur so seldom that they are left out; never a single token."""
+    return [counts.counts <= (prune if k else -1) for k, counts in enumerate(orders)] if prune else []
+
+
+def _interpolated(
+    orders: list[Counts],
+    vocab_size: int,
+    discount: Sequence[tuple[float, float, float] | None],
+    pruned: Sequence[NDArray[np.bool_]],
+) -> list[Level]:
+    """Interpolate each order with the one below, from the uniform distribution on. None: the discounts are Witten-Bell's."""
     levels: list[Level] = []
     p_below = np.full(1, 1 / vocab_size, dtype=np.float32)
     while orders:
-        counts = orders.pop(0)
-        discount = np.array([0.0, *discounts(n_of_n[len(levels)])[0]], dtype=np.float32)
-        p_below = _interpolate(levels, counts, vocab_size, discount, p_below)
-    return levels, n_of_n
+        counts, order = orders.pop(0), len(levels)
+        spared = discount[order]
+        kept = np.array([0.0, *spared], dtype=np.float32) if spared is not None else None
+        p_below = _interpolate(levels, counts, vocab_size, kept, p_below, pruned[order] if pruned else None)
+    return _without(levels, pruned, vocab_size) if pruned else levels
 
 
-def _interpolate(levels: list[Level], counts: Counts, vocab_size: int, discount: Floats, p_below: Floats) -> Floats:
-    """Add one order of `kneser_ney`; returns p of each of its n-grams."""
+def _without(levels: list[Level], pruned: Sequence[NDArray[np.bool_]], vocab_size: int) -> list[Level]:
+    """The levels without the n-grams that are left out. A history occurs at least as often as what follows it, so it stays."""
+    bits, found = key_bits(vocab_size), []
+    names = np.arange(vocab_size + 1)  # the new id of each n-gram one shorter; the begin symbol is one
+    for k, (level, out) in enumerate(zip(levels, pruned, strict=True)):
+        if k == 0:
+            found.append(level)
+            continue
+        stays = ~out
+        keys = level.keys[stays]
+        keys = names[keys >> bits] << bits | keys & ((1 << bits) - 1)
+        weight = level.weight[stays] if len(level.weight) else level.weight
+        found.append(Level(keys=keys, logp=level.logp[stays], weight=weight))
+        names = np.cumsum(stays) - 1
+    return found
+
+
+def _interpolate(
+    levels: list[Level],
+    counts: Counts,
+    vocab_size: int,
+    discount: Floats | None,
+    p_below: Floats,
+    pruned: NDArray[np.bool_] | None = None,
+) -> Floats:
+    """Add one order of `_interpolated`; returns p of each of its n-grams.
+
+    An n-gram that is left out is discounted by all of its count, which goes to its history's weight.
+    """
     c, p = counts.counts, np.empty(len(counts.counts), dtype=np.float32)
     weight = _weights_below(levels)
+
+    def mix_any(part: slice, runs: _Runs) -> None:
+        total, kind = runs.sum(c[part]), np.minimum(c[part], 3)
+        if discount is None:
+            kinds = runs.sum((c[part] > 0).astype(np.int64))
+            total, spared = total + kinds, np.zeros(len(kind))
+            gamma = kinds
+        else:
+            spared = discount[kind].astype(np.float64)
+            gamma = np.zeros(len(total))
+        if pruned is not None:
+            spared = np.where(pruned[part], c[part], spared)
+        gamma = gamma + runs.sum(spared)
+        empty = total == 0
+        gamma[empty], total[empty] = 1, 1
+        gamma /= total
+        weight[runs.history] = np.log(gamma)
+        run = runs.of_ngrams
+        p[part] = (c[part] - spared) / total[run] + gamma[run] * p_below[counts.suffix[part]]
 
     def mix_in_c(part: slice) -> None:
         size = part.stop - part.start
@@ -117,6 +211,7 @@ def _interpolate(levels: list[Level], counts: Counts, vocab_size: int, discount:
         weight[histories[:runs]] = np.log(gammas[:runs])
 
     def mix(part: slice, runs: _Runs) -> None:
+        assert discount is not None, "Witten-Bell has `mix_any`"
         kind = np.minimum(c[part], 3)
         spared, total = discount[kind], runs.sum(c[part])
         of_1, of_2, of_3 = (runs.sum(kind == n) * float(discount[n]) for n in (1, 2, 3))
@@ -128,7 +223,9 @@ def _interpolate(levels: list[Level], counts: Counts, vocab_size: int, discount:
         run = runs.of_ngrams
         p[part] = (c[part] - spared) / total[run] + gamma[run] * p_below[counts.suffix[part]]
 
-    if worth_it(len(p)):
+    if discount is None or pruned is not None:
+        _by_history(counts.keys, vocab_size, mix_any)
+    elif worth_it(len(p)):
         _in_whole_histories(counts.keys, vocab_size, mix_in_c)
     else:
         _by_history(counts.keys, vocab_size, mix)

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
 import torch
@@ -68,23 +69,17 @@ class HuggingFace(nn.Module, LanguageModel):
         reads = int(network.get_input_embeddings().weight.shape[0])
         most = config.context - (config.begin_id is None)  # without a begin symbol a window keeps one token or more
         if not 1 <= config.stride <= most:
-            raise Mistake(f"stride {config.stride} must be between 1 and {most}", code="stride-out-of-range")
+            raise Mistake(f"stride {config.stride} must be between 1 and {most}", code="folder-stride-out-of-range")
         if self.vocab_size > reads or (config.begin_id is not None and not 0 <= config.begin_id < reads):
             raise Mistake(
                 f"the model predicts {self.vocab_size} tokens and reads {reads}; every token must be readable",
                 code="huggingface-embedding-too-small",
             )
+        self.library = f"transformers {version('transformers')}"
         self.context, self.stride = config.context, config.stride
         self.policy = ContextPolicy.windows(config.context, config.stride)
         self.caches: bool | None = None  # whether the network has a cache whose rows can be copied; None: not tried yet
         self.eval()
-
-    @property
-    def library(self) -> str:
-        """The library whose code computes the predictions, with its version."""
-        import transformers
-
-        return f"transformers {transformers.__version__}"
 
     # --- scoring ---
 
@@ -230,7 +225,7 @@ class HuggingFace(nn.Module, LanguageModel):
         needed = {name for name, _ in network.named_parameters()}
         if unknown or (lost := sorted(needed & set(missing) - set(tensors) - _tied_names(network))):
             names = ", ".join(unknown or lost)
-            raise Mistake(f"these are no weights of such a model: {names}", code="weights-do-not-fit")
+            raise Mistake(f"these are no weights of such a model: {names}", code="folder-weights-do-not-fit")
         return cls(config, network.float().eval())
 
     @property

@@ -1,7 +1,8 @@
 """N-gram models: the next token depends on the last N - 1 tokens, and is predicted from how often they were seen.
 
-The default is interpolated modified Kneser-Ney (Chen & Goodman 1999), the strongest way of counting; maximum likelihood
-and add-k are here to be compared with it. Equations: `_ngram_smooth`; counting: `_ngram_count`.
+The default is interpolated modified Kneser-Ney (Chen & Goodman 1999), the strongest way of counting; maximum likelihood,
+add-k, absolute discounting and Witten-Bell are here to be compared with it. Equations: `_ngram_smooth`; counting:
+`_ngram_count`.
 
 Maximum likelihood gives whatever it never saw probability zero, and the score says so (inf nats, never NaN).
 """
@@ -12,7 +13,7 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -25,7 +26,14 @@ from lmlab.interface import ContextPolicy, CountModel, State, spend
 from lmlab.models._ngram_count import count_ngrams, with_begins
 from lmlab.models._ngram_order import CUSTOMARY_ORDER, choose_order, of_any_place
 from lmlab.models._ngram_query import Tables
-from lmlab.models._ngram_smooth import Level, discounts, kneser_ney, relative_frequencies
+from lmlab.models._ngram_smooth import (
+    Level,
+    absolute_discounting,
+    discounts,
+    kneser_ney,
+    relative_frequencies,
+    witten_bell,
+)
 from lmlab.models.bag import LEAST_K, MOST_K
 
 if TYPE_CHECKING:
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     from lmlab.text.stream import TokenStream
 
 MOST_ORDER = 256  # each takes a table of its own, as large as the text
+Smoothing = Literal["kneser-ney", "absolute", "witten-bell", "add-k", "ml"]
 BYTES_PER_TOKEN = (
     16  # the least that counting holds at once (tokens, their order, two sets of ids); most texts take far more
 )
@@ -43,11 +52,10 @@ class NGramConfig:
     """Settings of an n-gram model."""
 
     order: int | None = None  # length of the longest n-grams; by itself 5 for words, else what helps on held-out text
-    smoothing: Literal["kneser-ney", "add-k", "ml"] = (
-        "kneser-ney"  # how what was never seen gets its share; ml: it gets none
-    )
+    smoothing: Smoothing = "kneser-ney"  # how what was never seen gets its share; ml: it gets none
     k: float = 0.01  # sightings imagined of every token after every history (add-k only)
     restart: Literal["auto", "line", "never"] = "auto"  # where history begins afresh; auto: line for words, else never
+    prune: int = 0  # n-grams of two tokens or more that occur so often or less are left out
 
     def __post_init__(self) -> None:
         if self.order is not None and not 1 <= self.order <= MOST_ORDER:
@@ -55,9 +63,18 @@ class NGramConfig:
                 f"ngram order is a whole number from 1 to {MOST_ORDER}; got {self.order}",
                 code="ngram-order-out-of-range",
             )
-        if self.smoothing not in ("kneser-ney", "add-k", "ml"):
+        if self.smoothing not in get_args(Smoothing):
             raise Mistake(
-                f"ngram smoothing is kneser-ney, add-k or ml; got {self.smoothing!r}", code="ngram-smoothing-unknown"
+                f"ngram smoothing is one of {', '.join(get_args(Smoothing))}; got {self.smoothing!r}",
+                code="ngram-smoothing-unknown",
+            )
+        if self.prune < 0:
+            raise Mistake(f"ngram prune is a count from 0 up; got {self.prune}", code="ngram-prune-below-zero")
+        if self.prune and self.smoothing in ("add-k", "ml"):
+            raise Mistake(
+                f"ngram prune leaves what is cut to shorter histories, which smoothing={self.smoothing} does not ask; use"
+                " kneser-ney, absolute or witten-bell",
+                code="ngram-prune-without-back-off",
             )
         if self.restart not in ("auto", "line", "never"):
             raise Mistake(f"ngram restart is auto, line or never; got {self.restart!r}", code="ngram-restart-unknown")
@@ -120,7 +137,11 @@ class NGram(CountModel):
         orders = list(counting)
         n_of_n = np.zeros((0, 4), dtype=np.int64)
         if config.smoothing == "kneser-ney":
-            levels, n_of_n = kneser_ney(orders, V)
+            levels, n_of_n = kneser_ney(orders, V, config.prune)
+        elif config.smoothing == "absolute":
+            levels, n_of_n = absolute_discounting(orders, V, config.prune)
+        elif config.smoothing == "witten-bell":
+            levels = witten_bell(orders, V, config.prune)
         elif config.smoothing == "add-k":
             levels = relative_frequencies(orders, V, config.k)
         else:
@@ -237,6 +258,8 @@ class NGram(CountModel):
         """Which orders had to fall back to fixed discounts; what maximum likelihood cannot do."""
         if self.config.smoothing == "ml":
             return ["maximum likelihood: a token never seen after a known history costs infinitely many nats"]
+        if self.config.smoothing != "kneser-ney":
+            return []
         found = [discounts(row) for row in self.counts_of_counts.numpy()]
         orders = [k for k, (_, why) in enumerate(found, start=1) if why]
         if not orders:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lmlab import other_names
 from lmlab.config import Mistake, Note, an, nearest
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from lmlab.interface import Saved
     from lmlab.learn.plugin import TaskPlugin
 
+AnyModel: TypeAlias = "str | type | Callable[..., Any]"
+"""A kind of model in Python: its name, or a class of modules, a function that makes one, or a module."""
+
 GROUP = "lmlab.models"  # of entry points
+_IMPORTING: list[str] = []  # modules of models that are being imported
 
 
 class Role(Enum):
@@ -65,7 +69,7 @@ class Kind:
     def load(self) -> type[Saved]:
         """The class; importing it may take a moment."""
         module, _, attribute = self.where.partition(":")
-        cls: type[Saved] = getattr(importlib.import_module(module), attribute)
+        cls: type[Saved] = _wrapped(_attribute(module, attribute), module, attribute)
         return cls
 
 
@@ -140,11 +144,6 @@ def ladder() -> list[str]:
 
 def kind_of(name: str) -> Kind:
     """The kind of that name; Mistake, with the nearest name, if there is none."""
-    if isinstance(name, type):
-        raise Mistake(
-            f"a model is given by where it is, as text: {f'{name.__module__}:{name.__qualname__}'!r}",
-            code="model-given-as-class",
-        )
     if not isinstance(name, str):
         raise Mistake(
             f"a model is given by its name, such as 'gpt' or 'package.module:Class'; got {name!r}",
@@ -188,6 +187,39 @@ def our_name(name: str) -> str:
     return ours
 
 
+def name_of(model: Any) -> str:
+    """Return the name of a model that Python code gives as a class, a function or a module, so that a run can find it again.
+
+    Raises:
+        Mistake: the model has no place in a file.
+    """
+    if isinstance(model, str) or not callable(model):
+        return model
+    if isinstance(model, type) or hasattr(model, "__qualname__"):
+        module, attribute = model.__module__, model.__qualname__
+    else:  # a module that was made already
+        names = (
+            (name, key) for name, held in list(sys.modules.items()) for key, value in _held(held) if value is model
+        )
+        module, attribute = next(names, ("", ""))
+    if isinstance(model, type) and module.startswith("lmlab.models."):
+        return next((kind.name for kind in KINDS.values() if kind.where == f"{module}:{attribute}"), attribute)
+    if module == "__main__":
+        module = _program_name() or ""
+    if not module or "." in attribute:
+        called = f"{attribute or type(model).__name__} has no name in a file"
+        raise Mistake(
+            f"{called}, by which a run could find it again; write it to a file such as mymodel.py (in a notebook:"
+            " %%writefile mymodel.py), at the top level, and import it from there",
+            code="model-without-file",
+        )
+    return f"{module}:{attribute}"
+
+
+def _held(module: Any) -> list[tuple[str, Any]]:
+    return list(getattr(module, "__dict__", {}).items())
+
+
 def where(name: str) -> str:
     """What a kind is called where that must not be the choice of whoever wrote it: our own word, or `package.module:Class`."""
     if name in KINDS or name in OPENED or ":" in name:
@@ -197,6 +229,11 @@ def where(name: str) -> str:
 
 def trainable_kind(name: str) -> Kind:
     """The kind of that name, to be trained on a text; Mistake if it is made of others."""
+    if _IMPORTING:
+        raise Mistake(
+            f"{_IMPORTING[-1]} trains a model when it is imported; put that under if __name__ == '__main__':",
+            code="model-module-trains",
+        )
     kind = kind_of(name)
     if kind.way is Way.MIXES:
         raise Mistake(
@@ -254,7 +291,7 @@ def _brought(where: str, name: str | None = None) -> Kind:
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     try:
-        cls = getattr(importlib.import_module(module), attribute)
+        cls = _wrapped(_attribute(module, attribute), module, attribute)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # it is there, and lacks something itself
@@ -262,12 +299,18 @@ def _brought(where: str, name: str | None = None) -> Kind:
             f"there is no module {module!r} to take {attribute} from; a model is package.module:Class",
             code="model-module-not-found",
         ) from None
+    except Mistake:
+        raise
     except (AttributeError, ValueError):
         raise Mistake(
             f"{module} has no class {attribute!r}; a model is package.module:Class", code="model-class-not-found"
         ) from None
     if not (isinstance(cls, type) and issubclass(cls, Saved)):
-        raise Mistake(f"{where} is not a model: derive it from the classes in lmlab.interface", code="model-of-no-base")
+        raise Mistake(
+            f"{where} is not a model: derive it from torch.nn.Module, with forward(ids) that returns logits, or from the"
+            " classes in lmlab.interface",
+            code="model-of-no-base",
+        )
     if missing := sorted(getattr(cls, "__abstractmethods__", ())) + [
         a for a in ("name", "Config") if not hasattr(cls, a)
     ]:
@@ -283,6 +326,39 @@ def _brought(where: str, name: str | None = None) -> Kind:
     role = Role.LANGUAGE_MODEL if issubclass(cls, LanguageModel) else Role.ENCODER
     way = Way.COUNTS if issubclass(cls, CountModel) else Way.LEARNS
     return Kind(name=name or where, where=where, about=about, way=way, role=role, ladder=False)
+
+
+def _attribute(module: str, attribute: str) -> Any:
+    """Return what stands in a module, which is imported. The program that runs is not imported a second time."""
+    program = sys.modules["__main__"]
+    if module == _program_name() and module not in sys.modules:
+        return getattr(program, attribute)
+    _IMPORTING.append(module)
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    finally:
+        _IMPORTING.pop()
+
+
+def _program_name() -> str | None:
+    """Return the name by which another process can import the program that runs; None: a notebook or a prompt."""
+    path = getattr(sys.modules["__main__"], "__file__", None)
+    return None if path is None else Path(path).stem
+
+
+def _wrapped(found: Any, module: str, attribute: str) -> Any:
+    """Return `found`, or, if it is or makes a plain module, the class of language models around it."""
+    from torch import nn
+
+    from lmlab.interface import Saved
+
+    if isinstance(found, type) and (not issubclass(found, nn.Module) or issubclass(found, Saved)):
+        return found
+    if not callable(found):  # neither a module nor a function that returns one
+        return found
+    from lmlab.models.plain_module import wrapped
+
+    return wrapped(found, module, attribute)
 
 
 def _base_among_ours(cls: type) -> Kind | None:

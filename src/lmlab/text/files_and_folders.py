@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import errno
 import glob
-import gzip
 import hashlib
 import io
 import os
 import secrets
-import shutil
 import sys
 import warnings
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeGuard
 
 from lmlab.config import Mistake, Note, nearest
-from lmlab.disk.files import atomic_file, bare_name, cache_folder, file_sha256, is_cached
-from lmlab.text import sources
+from lmlab.disk.files import atomic_file, bare_name, cache_folder, is_cached
+from lmlab.text import containers, sources
 from lmlab.text.parts import Document, character_boundary
 
 Text = str | Path | Sequence[str | Path]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # as some editors begin a file: a sign of its encoding, no character of its text
 MODEL_CONFIGS = "run.json", "config.json"  # one of them is in a folder with a model: of ours, and of Hugging Face
-SUFFIXES = (".txt", ".text", ".md", ".rst")  # what is read from a folder; each also with .gz
+SUFFIXES = (".txt", ".text", ".md", ".rst")  # what is read from a folder; each also with .gz or .zst
 BLOCK_BYTES = 1 << 22
 
 PACKED = {
     b"PK\x03\x04": "a zip archive",
     b"\xfd7zXZ": "packed with xz",
     b"BZh": "packed with bzip2",
-    b"\x28\xb5\x2f\xfd": "packed with zstd",
 }
 
 
@@ -109,7 +105,7 @@ def _in_folder(folder: Path) -> list[Path]:
             f"{folder} holds a trained model, not a text; name a file or a folder of texts", code="text-is-a-model"
         )
     _refuse_locked(folder)
-    endings = tuple(suffix + packed for suffix in SUFFIXES for packed in ("", ".gz"))
+    endings = tuple(suffix + packed for suffix in SUFFIXES for packed in ("", ".gz", ".zst"))
     visible = sorted(
         path
         for path in folder.rglob("*")
@@ -121,7 +117,8 @@ def _in_folder(folder: Path) -> list[Path]:
         kinds = sorted({path.suffix for path in others if path.suffix})
         instead = f"; for {kinds[0]} files name the pattern '{folder / '**' / f'*{kinds[0]}'}'" if kinds else ""
         raise Mistake(
-            f"there is no text in {folder}: no file that ends in {', '.join(SUFFIXES)} or one of these with .gz{instead}",
+            f"there is no text in {folder}: no file that ends in {', '.join(SUFFIXES)}, or one of these with .gz or"
+            f" .zst{instead}",
             code="folder-without-text",
         )
     found = [path for path in files if path.stat().st_size]
@@ -189,14 +186,13 @@ def checked(path: Path, label: str | None = None) -> Document:
     """The whole file as a document, but for a byte order mark, after a look at every byte. `label`: what messages call it."""
     label = label or str(path)
     with _errors_of_reading(label):
+        path, column = containers.split_column(path)
         _refuse_missing(path, label)
         if not path.is_file():
             path = _from_pipe(path, label)
         path = path.resolve()
-        with open(path, "rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        if packed:
-            path = _unpacked(path, label)
+        plain = containers.unpacked(path, label, column)
+        packed, path = plain is not None, plain or path
         size = path.stat().st_size
         with open(path, "rb") as file:
             start = len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
@@ -217,7 +213,7 @@ def look_for(text: str) -> None:
 
 
 def _refuse_missing(path: Path, label: str) -> None:
-    if path.exists():
+    if path.exists() or containers.split_column(path)[1] is not None:
         return
     is_path = os.sep in label or path.suffix
     hint = f", and no corpus of that name; {nearest(label, sources.available())}"
@@ -272,7 +268,7 @@ def _check_block(block: bytes, offset: int, label: str, head: bytes, packed: boo
         byte, at = block[error.start], offset + error.start
         if kind := next((kind for magic, kind in PACKED.items() if head.startswith(magic)), None):
             raise Mistake(
-                f"{label} is {kind}; unpack it first (plain text and gzip are read)", code="text-packed"
+                f"{label} is {kind}; unpack it first (plain text, gzip and zstd are read)", code="text-packed"
             ) from None
         put = "zcat FILE | {} > NEW" if packed else "{} FILE > NEW"
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -290,18 +286,6 @@ def _check_block(block: bytes, offset: int, label: str, head: bytes, packed: boo
             f" {put.format('iconv -f WINDOWS-1252 -t UTF-8')}",
             code="text-not-utf8",
         ) from None
-
-
-def _unpacked(path: Path, label: str) -> Path:
-    """The content of a gzip file, in the cache, under the hash of the packed file."""
-    target = cache_folder() / "unpacked" / f"{file_sha256(path)}.txt"
-    if not target.exists():
-        try:
-            with gzip.open(path, "rb") as packed, atomic_file(target) as out:
-                shutil.copyfileobj(packed, out, BLOCK_BYTES)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise Mistake(f"{label} is a damaged gzip file: {error}", code="text-gzip-damaged") from None
-    return target
 
 
 def spooled(stream: BinaryIO) -> Path:

@@ -28,6 +28,7 @@ def evaluate(
     level: float = 0.95,
     device: str = "auto",
     against: Run | str | Path | None = None,
+    per_token: str | Path | None = None,
     watch: Callable[[str, int, int], None] | None = None,
 ) -> Result | OtherResult:
     """Evaluate a trained language model on a text in bits per byte, with an interval and a certificate.
@@ -43,6 +44,7 @@ def evaluate(
         level: coverage of the confidence interval.
         device: "auto", "cpu", "cuda" or "mps".
         against: for a translator, another translator's run to compare it with, sentence by sentence.
+        per_token: for a language model, a CSV file to write with the bits of every token.
         watch: for a language model, called with the step ("tokenise", "walk", "score"), the amount done, and the total.
     """
     if part not in (None, "train", "valid", "test"):
@@ -64,6 +66,7 @@ def evaluate(
     from lmlab.comparison.measure_run import measure_run
     from lmlab.hardware.threads import fastest_threads
     from lmlab.learn.run import opened
+    from lmlab.measure.per_token import write_per_token
     from lmlab.text.corpus import read
     from lmlab.text.documents import DocumentRule, parse_rule
     from lmlab.text.parts import Part
@@ -77,6 +80,12 @@ def evaluate(
             against=None,
         )
     if kind is not None and kind.task is not None:  # third-party code is only loaded by `measure_run`
+        if per_token is not None:
+            raise Mistake(
+                f"{run.folder} is no language model: leave {{per_token}} out",
+                code="per-token-of-no-language-model",
+                per_token=None,
+            )
         beside: dict[str, Any] = {} if against is None else {"against": against}
         return kind.task.measure(run, text, part=part or "test", seed=seed, device=device, **beside)
     if text is None:
@@ -94,5 +103,7 @@ def evaluate(
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
     with fastest_threads():
         found = measure_run(run, chosen, name=name, seed=seed, level=level, device=device, progress=watch)
+    if per_token is not None:
+        write_per_token(found.scored, run.tokenizer, per_token)
     warning = weights_warning(run)
     return replace(found, notes=(warning, *found.notes)) if warning else found

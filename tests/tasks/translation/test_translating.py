@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from small_pairs import TINY, write_table
 
 import lmlab
 from killed_runs import survives_a_kill
-from lmlab.config import Mistake
+from lmlab.config import Mistake, Note
 from lmlab.layers import attention, blocks
 from lmlab.learn.run import Run
 from lmlab.models.translator import Translator
@@ -191,7 +192,8 @@ def test_more_time_than_some_epochs_is_not_used(table: Path, tmp_path: Path, mon
         "translator", table, out=tmp_path / "run", budget="10m", device="cpu", settings={**TINY, "width": 8}
     )
     assert run.record.training.budget.endswith("steps")
-    assert run.record.training.learning["rows"] >= 1
+    assert run.record.training.plan is not None
+    assert run.record.training.plan.rows is not None
 
 
 def test_bad_input_is_one_clear_line(trained: Run, table: Path, tmp_path: Path) -> None:
@@ -218,3 +220,11 @@ def test_bad_input_is_one_clear_line(trained: Run, table: Path, tmp_path: Path) 
     long.write_text("en\tde\tfr\none\teins\tun\n" + "one two " * 200 + "\teins\tun\n")
     with mistake("pairs-line-too-long", "line 3"):
         lmlab.evaluate(trained, long)
+
+
+def test_a_source_unlike_all_that_was_learned_from_is_said_to_be(trained: Run) -> None:
+    with pytest.warns(Note, match="unlike every source"):
+        lmlab.translate(trained, "今天早上老师在学校里看书", "fr", beam=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lmlab.translate(trained, "half past seven", "fr", beam=1)

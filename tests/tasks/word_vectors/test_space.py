@@ -74,3 +74,9 @@ def test_maps_that_cannot_be_drawn_are_refused(tmp_path: Path) -> None:
         lmlab.word_map(PLANE, ["man"], out=tmp_path / "map.png")
     with pytest.raises(Mistake, match="three words or more"):
         lmlab.word_map(PLANE, ["man"], around=1)
+
+
+def test_a_word_that_merely_contains_another_is_not_what_was_meant() -> None:
+    space = WordVectors(words=["making", "the"], vectors_VX=np.eye(2, dtype=np.float32), source="a run")
+    with mistake("word-without-vector", "try another word"):
+        space.number("king")

@@ -53,10 +53,13 @@ def about_a_file(error: OSError) -> str:
     return f"{error.strerror}{where}{advice.get(error.errno or 0, '')}"
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A sentence part that helps after a misspelling: `did you mean "x"?`, or the list of what there is."""
+def nearest(name: str, known: Iterable[str], least: float = 0.5) -> str:
+    """A sentence part that helps after a misspelling: `did you mean "x"?`, or the list of what there is.
+
+    least: how alike a name must be, from 0 to 1, as `difflib` counts it.
+    """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=least)
     if close:
         return f"did you mean {close[0]!r}?"
     if len(names) > LISTED:

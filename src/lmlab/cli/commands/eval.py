@@ -25,6 +25,7 @@ def command(
     against: Annotated[
         Path | None, typer.Option(help="For a translator: another run to compare with, sentence by sentence.")
     ] = None,
+    per_token: Annotated[Path | None, typer.Option(help="Write the bits of every token into this CSV file.")] = None,
     documents: Annotated[
         str | None,
         typer.Option(
@@ -47,7 +48,15 @@ def command(
 
     with ProgressLine("eval") as line:
         result = lmlab.evaluate(
-            run, text, part=part, documents=documents, seed=seed, device=device, against=against, watch=line.measuring
+            run,
+            text,
+            part=part,
+            documents=documents,
+            seed=seed,
+            device=device,
+            against=against,
+            per_token=per_token,
+            watch=line.measuring,
         )
     if isinstance(result, Result):
         from lmlab.cli.show.result import print_result

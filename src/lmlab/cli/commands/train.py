@@ -82,6 +82,9 @@ def command(
     config: Annotated[
         Path | None, typer.Option(help="A recipe: a TOML file of these options, such as the recipe.toml of a run.")
     ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(help="A folder for an event file, which TensorBoard reads while training runs.")
+    ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     precision: options.Precision = "auto",
@@ -215,7 +218,8 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any], world: World) -> 
         print(f"{out} came to its end before and is left as it was.{advice}", file=sys.stderr)
         return begun
     with ProgressLine(out.name) as watch:
-        return lmlab.resume(out, budget=asked["budget"] if more else None, watch=watch, world=world)
+        budget = asked["budget"] if more else None
+        return lmlab.resume(out, budget=budget, tensorboard=asked["tensorboard"], watch=watch, world=world)
 
 
 def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any], world: World) -> Run:
@@ -295,6 +299,7 @@ def _as_asked(model: str, asked: Mapping[str, Any]) -> dict[str, Any]:
                 "seed",
                 "device",
                 "precision",
+                "tensorboard",
             )
         },
     }

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmlab.config import Mistake, an, nearest, texts_of
+from lmlab.config import Mistake, Note, an, nearest, texts_of
 from lmlab.engine import as_verbs_call_them
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.models.translator import Translator
 from lmlab.records import JsonRecord
 from lmlab.tasks.translation.decoding import translations
+from lmlab.tasks.translation.unlike_training import unlike_training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +65,8 @@ def translate(
         raise Mistake("give a text to translate and a language", code="nothing-to-translate")
     if any(not text.strip() for text in given):
         raise Mistake("a text to translate is empty; give it some words", code="text-to-translate-empty")
+    for text in unlike_training(run, given):
+        warnings.warn(f"{text[:40]!r} is unlike every source that {run.folder.name} learned from", Note, stacklevel=2)
     model = model.to(choose_device(device)).eval()
     with as_verbs_call_them():
         found = translations(

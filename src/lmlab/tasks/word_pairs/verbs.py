@@ -15,7 +15,7 @@ from lmlab.learn.run import Run, opened
 from lmlab.models.autoencoder import Autoencoder
 from lmlab.records import JsonRecord
 from lmlab.tasks.word_pairs.data import data_of_run, has_vector
-from lmlab.tasks.word_vectors.space import Neighbour, WordVectors
+from lmlab.tasks.word_vectors.space import A_MISSPELLING, Neighbour, WordVectors
 from lmlab.tasks.word_vectors.verbs import word_map
 
 
@@ -83,7 +83,7 @@ def _ids(words: Sequence[str], names: list[str], model: Autoencoder, source: str
     known = {name: i for i, name in enumerate(names) if has_V[i]}
     for word in words:
         if word.lower() not in known:
-            hint = nearest(word.lower(), known)
+            hint = nearest(word.lower(), known, A_MISSPELLING)
             raise Mistake(
                 f"{source} has no vector for {word!r}; {hint if hint.endswith('?') else 'try another word'}",
                 code="word-without-vector",

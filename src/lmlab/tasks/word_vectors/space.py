@@ -17,6 +17,7 @@ from lmlab.models.glove import GloVe
 from lmlab.records import JsonRecord
 from lmlab.text.vectors import read_all_vectors, write_vectors
 
+A_MISSPELLING = 0.84  # how alike a word must be that was meant: "kings" is to "king", and "making" is not
 COMPARED = 50_000  # words with which a misspelt one is compared whatever their first letter
 
 
@@ -55,7 +56,7 @@ class WordVectors:
             if written in self._number:
                 return self._number[written]
         alike = self.words[:COMPARED] + [other for other in self.words[COMPARED:] if other[:1] == word[:1].lower()]
-        hint = nearest(word.lower(), alike)
+        hint = nearest(word.lower(), alike, A_MISSPELLING)
         raise Mistake(
             f"{self.source} has no vector for {word!r}; {hint if hint.endswith('?') else 'try another word'}",
             code="word-without-vector",

