@@ -33,9 +33,17 @@ GOOD = {"model": "gpt", "prompt": "the"}
         ({"model": "gpt", "max_tokens": 0}, "max_tokens"),
         ({"prompt": "x"}, "model"),
         ({"model": "gpt", "n": 2, "temperature": 0}, "n"),
+        ({"model": "gpt", "temperature": 10**400}, "temperature"),  # no float holds it
+        ({"model": "gpt", "top_p": -(10**400)}, "top_p"),
+        ({"model": "gpt", "\ud800": 1}, None),  # no UTF-8 spells it, in an answer either
+        ({"model": "gpt", "stop": False}, "stop"),
+        ({"model": "gpt", "stop": ["a"] * 33}, "stop"),
+        ({"model": "gpt", "stop": "a" * 257}, "stop"),
+        ({"model": "gpt", "prompt": "a" * 9000, "echo": True, "n": 1000}, "prompt"),
+        ({"model": "gpt", "max_tokens": 10_000, "logprobs": 100, "n": 10}, "max_tokens"),
     ],
 )
-def test_a_wrong_field_is_refused_by_its_name(client: Any, body: Any, param: str) -> None:
+def test_a_wrong_field_is_refused_by_its_name(client: Any, body: Any, param: str | None) -> None:
     status, answer = client.ask("/v1/completions", body)
     assert status == 400
     assert answer["error"]["param"] == param
@@ -166,7 +174,7 @@ def test_a_request_that_takes_too_long_is_given_up(serving: Callable[..., Any]) 
     status, answer = client.ask("/v1/completions", {**GOOD, "max_tokens": 10_000})
     assert status == 503
     assert answer["error"]["code"] == "timeout"
-    events = client.stream(**GOOD, max_tokens=10_000)
+    events = client.stream(**GOOD, echo=True, max_tokens=10_000)  # the prompt is there at once
     assert events[-1] == "[DONE]"
     assert events[-2]["error"]["code"] == "timeout"
 

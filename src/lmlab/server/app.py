@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from lmlab.config import Mistake
 from lmlab.server.completion import Completion
@@ -80,23 +81,30 @@ class Api:
             "/v1/chat/completions": ("POST", self._chat),
             "/v1/score": ("POST", self._score),
         }
-        return Starlette(
+        app = Starlette(
             routes=[Route(path, self._guarded(path, do), methods=[method]) for path, (method, do) in routes.items()],
             exception_handlers={HTTPException: self._http_error, Exception: self._unexpected},
             lifespan=self._lifespan,
         )
+        app.router.redirect_slashes = False  # a redirect would repeat the Host header that the client made up
+        return app
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         yield
+        await run_in_threadpool(self.end)
+
+    def end(self) -> None:
+        """Let the threads of all models end."""
         for worker in self._workers.values():
-            await run_in_threadpool(worker.end)
+            worker.end()
 
     def _guarded(self, path: str, do: Handler) -> Handler:
         """The handler of a route: checks the key, counts responses, and writes errors as JSON."""
 
         async def handle(request: Request) -> Response:
             try:
+                _check_framing(request)
                 if path != "/health":
                     self._check_key(request)
                 response = await do(request)
@@ -121,7 +129,9 @@ class Api:
     async def _http_error(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         advice = "; /openapi.json lists the routes" if error.status_code == 404 else ""
-        found = _error(ApiError(error.status_code, f"{error.detail}: {request.method} {request.url.path}{advice}"))
+        found = _error(
+            ApiError(error.status_code, f"{error.detail}: {request.method} {request.scope['path'][:200]}{advice}")
+        )
         found.headers.update(error.headers or {})
         self._metrics.responded("other", error.status_code)
         return found
@@ -145,7 +155,7 @@ class Api:
                         raise too_large
         except TimeoutError:
             message = f"the body did not arrive within {self._limits.body_s:g} s"
-            raise ApiError(408, message, code="body_too_slow") from None
+            raise ApiError(408, message, code="body_too_slow", closes=True) from None
         return parse_json(bytes(data))
 
     def _served(self, name: str | None) -> ServedModel:
@@ -169,7 +179,7 @@ class Api:
         first = await _unless_gone(request, anext(pieces))  # a full queue is refused before the stream begins
         events = _events(completion, first, pieces, asked.include_usage)
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
+        return _Stream(completion, events, media_type="text/event-stream", headers=headers)
 
     async def _chat(self, request: Request) -> Response:
         fields = Fields(await self._body(request))
@@ -184,8 +194,11 @@ class Api:
         if not text or len(text.encode()) > self._limits.scored_bytes:
             message = f"text has 1 to {self._limits.scored_bytes:,} bytes; got {len(text.encode()):,}"
             raise ApiError(400, message, param="text")
+        return JSONResponse(await _unless_gone(request, self._certified(served, text)))
+
+    async def _certified(self, served: ServedModel, text: str) -> dict[str, Any]:
         async with self._certifying:  # one at a time: it takes seconds, and completions go on
-            return JSONResponse(await run_in_threadpool(served.certified, text))
+            return await run_in_threadpool(served.certified, text)
 
     async def _list_models(self, request: Request) -> Response:
         return JSONResponse({"object": "list", "data": [served.card() for served in self._models.values()]})
@@ -199,7 +212,7 @@ class Api:
     async def _tokenize(self, request: Request) -> Response:
         fields = Fields(await self._body(request))
         name, text = fields.take("model"), fields.string("prompt")
-        fields.take("add_special_tokens")  # nothing is ever added
+        fields.boolean("add_special_tokens")  # nothing is ever added
         strings = fields.boolean("return_token_strs")
         fields.refuse_the_rest()
         served = self._served(_name(name))
@@ -217,6 +230,8 @@ class Api:
         return JSONResponse({"prompt": self._served(_name(name)).prompt(ids).text})
 
     async def _health(self, request: Request) -> Response:
+        if not all(worker.works for worker in self._workers.values()):
+            raise ApiError(503, "a model does not answer any more; start the server again", code="worker_died")
         return JSONResponse({"status": "ok"})
 
     async def _version(self, request: Request) -> Response:
@@ -233,6 +248,13 @@ class Api:
         return HTMLResponse(front_page(list(self._models.values())), headers=headers)
 
 
+def _check_framing(request: Request) -> None:
+    """Raise for a body of two lengths: a proxy may take what follows the shorter one for another request."""
+    if "content-length" in request.headers and "transfer-encoding" in request.headers:
+        message = "a body has a Content-Length or a Transfer-Encoding, not both"
+        raise ApiError(400, message, code="two_lengths", closes=True)
+
+
 def _name(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
@@ -241,6 +263,20 @@ def _name(value: Any) -> str | None:
 
 def _error(error: ApiError) -> JSONResponse:
     return JSONResponse(error.body, status_code=error.status, headers=error.headers)
+
+
+class _Stream(StreamingResponse):
+    """Gives the work up however it ends. Its events cannot do that where the client went before the first was sent."""
+
+    def __init__(self, completion: Completion, events: AsyncIterator[bytes], **options: Any) -> None:
+        super().__init__(events, **options)
+        self._completion = completion
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._completion.give_up()
 
 
 async def _unless_gone(request: Request, work: Awaitable[Any]) -> Any:

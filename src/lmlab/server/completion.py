@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
 
 from lmlab.config import Mistake
 from lmlab.engine import Event, Request
@@ -34,11 +37,25 @@ class Completion:
         self._served, self._worker, self._request, self._metrics = served, worker, request, metrics
         self._id, self._created, self._begun = f"cmpl-{secrets.token_hex(12)}", int(time.time()), time.monotonic()
         self._prompts = prompts
+        self._check_size()
         self._choices = self._make_choices()
         self._loop = asyncio.get_running_loop()
         self._arrived: asyncio.Queue[Any] = asyncio.Queue()
         self._choice_of: dict[Request, Choice] = {}
         self._call = self._make_call()
+
+    def _check_size(self) -> None:
+        """Raise for an answer whose log-probabilities or echoed prompts could fill the memory."""
+        asked, most = self._request, self._served.limits.answered
+        echoed = sum(prompt.tokens for prompt in self._prompts) if asked.echo else 0
+        tokens = echoed + (len(self._prompts) * asked.max_tokens if asked.logprobs is not None else 0)
+        entries = tokens * asked.best_of * (1 + (asked.logprobs or 0))
+        if entries > most:
+            message = (
+                f"the answer could have {entries:,} log-probabilities or echoed tokens, and at most {most:,} are allowed; "
+                "send fewer or shorter prompts, or ask for fewer logprobs or tokens"
+            )
+            raise ApiError(400, message, param="prompt" if echoed else "max_tokens", code="answer_too_large")
 
     def _make_choices(self) -> list[Choice]:
         asked = self._request
@@ -50,15 +67,16 @@ class Completion:
     def _make_call(self) -> Call:
         asked, requests = self._request, deque[Request]()
         seed = secrets.randbits(32) if asked.seed is None else asked.seed % (1 << 32)
-        for i, (given, prompt) in enumerate(zip(asked.prompts, self._prompts, strict=True)):
+        for i, prompt in enumerate(self._prompts):
             for sample in range(asked.best_of if asked.max_tokens else 0):
-                request = self._engine_request(given, prompt, seed, sample)
+                request = self._engine_request(prompt, seed, sample)
                 self._choice_of[request] = self._choices[i * asked.best_of + sample]
                 requests.append(request)
         scored = asked.echo and asked.logprobs is not None
 
         def hand_over(thing: Any) -> None:
-            self._loop.call_soon_threadsafe(self._arrived.put_nowait, thing)
+            with contextlib.suppress(RuntimeError):  # the loop has ended, so nobody waits
+                self._loop.call_soon_threadsafe(self._arrived.put_nowait, thing)
 
         return Call(
             requests=requests,
@@ -70,12 +88,12 @@ class Completion:
             size=max(len(requests), len(self._prompts)),
         )
 
-    def _engine_request(self, given: str | tuple[int, ...], prompt: Prompt, seed: int, sample: int) -> Request:
+    def _engine_request(self, prompt: Prompt, seed: int, sample: int) -> Request:
         asked = self._request
         greedy = asked.temperature == 0
         try:
             return Request(
-                given if isinstance(given, str) else list(prompt.ids),
+                prompt.text if prompt.spellings else list(prompt.ids),  # ids spell no unknown words
                 logprobs=asked.logprobs,
                 sample=sample,
                 max_tokens=asked.max_tokens,
@@ -117,16 +135,24 @@ class Completion:
                     continue
                 waiting_for_scores = False
                 for choice, scores in zip(self._choices, self._for_each_choice(thing), strict=True):
-                    yield self._end_if_nothing_follows(choice, choice.add_prompt(scores))
+                    # In a thread, because a long prompt takes seconds, and other streams go on.
+                    piece = await run_in_threadpool(choice.add_prompt, scores)
+                    yield self._end_if_nothing_follows(choice, piece)
                 for event in held:
                     yield self._added(event)
         finally:
-            self._worker.cancel(self._call)
+            self.give_up()
             self._metrics.finished(self._begun, self.usage)
+
+    def give_up(self) -> None:
+        """End the work, if any is left."""
+        self._worker.cancel(self._call)
 
     async def _next(self, deadline: float) -> Any:
         try:
-            return await asyncio.wait_for(self._arrived.get(), deadline - time.monotonic())
+            # Not wait_for: that of Python 3.11 forgets a cancellation where something arrives at the same moment.
+            async with asyncio.timeout(deadline - time.monotonic()):
+                return await self._arrived.get()
         except TimeoutError:
             message = f"not finished in {self._served.limits.request_s:g} s; ask for fewer tokens, or try again later"
             raise ApiError(503, message, code="timeout", retry_after_s=10) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ UNSUPPORTED: dict[str, tuple[Any, ...]] = {
     "frequency_penalty": (None, 0),
     "repetition_penalty": (None, 1),
 }
+SHORT = 60  # characters of what a message repeats of a request
 IGNORED = ("user", "metadata", "store")
 
 
@@ -73,7 +73,7 @@ class CompletionRequest:
             min_p=fields.number("min_p", None, 0.0, 1.0),
             n=n,
             best_of=fields.whole("best_of", n, 1, limits.completions),
-            stop=_stop(fields.take("stop")),
+            stop=_stop(fields.take("stop"), limits),
             seed=fields.whole("seed", None, 0, (1 << 63) - 1),
             echo=fields.boolean("echo"),
             logprobs=_alternatives(fields, limits),
@@ -159,7 +159,7 @@ class Fields:
         value = self.take(name)
         if value is None:
             return default
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not least <= value <= most or (above and value == least):
             raise ApiError(400, f"{name} is a number from {least:g} to {most:g}; got {_short(value)}", param=name)
         return float(value)
@@ -167,7 +167,8 @@ class Fields:
     def refuse_the_rest(self) -> None:
         """Raise for a field that nobody took."""
         for name in self._rest:
-            raise ApiError(400, f"there is no parameter {_short(name)}", param=name, code="unknown_parameter")
+            param = name if name.isprintable() and len(name) <= SHORT else None  # half a surrogate pair is no JSON
+            raise ApiError(400, f"there is no parameter {_short(name)}", param=param, code="unknown_parameter")
 
 
 def check_unicode(text: str, param: str) -> None:
@@ -214,10 +215,13 @@ def _prompts(value: Any, limits: Limits) -> tuple[str | tuple[int, ...], ...]:
     return tuple(found)
 
 
-def _stop(value: Any) -> tuple[str, ...]:
-    stops = [value] if isinstance(value, str) else value or []
+def _stop(value: Any, limits: Limits) -> tuple[str, ...]:
+    stops = [value] if isinstance(value, str) else [] if value is None else value
     if not isinstance(stops, list) or not all(isinstance(stop, str) for stop in stops):
         raise ApiError(400, "stop is a string or a list of strings", param="stop")
+    if len(stops) > limits.stops or any(len(stop) > limits.stop_characters for stop in stops):
+        message = f"stop has at most {limits.stops} strings of at most {limits.stop_characters} characters"
+        raise ApiError(400, message, param="stop")
     for stop in stops:
         check_unicode(stop, "stop")
     return tuple(stop for stop in stops if stop)
@@ -247,4 +251,4 @@ def _include_usage(options: Any, stream: bool) -> bool:
 
 def _short(value: Any) -> str:
     text = json.dumps(value, default=str) if not isinstance(value, str) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= SHORT else text[: SHORT - 3] + "..."

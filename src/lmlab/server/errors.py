@@ -27,6 +27,7 @@ class ApiError(Exception):
         param: the field of the request.
         code: a short name for programs.
         retry_after_s: when to try again.
+        closes: whether the connection ends, because what follows on it cannot be told apart from the body.
     """
 
     def __init__(
@@ -37,10 +38,11 @@ class ApiError(Exception):
         param: str | None = None,
         code: str | None = None,
         retry_after_s: int | None = None,
+        closes: bool = False,
     ) -> None:
         super().__init__(message)
         self.status, self.message, self.param, self.code = status, message, param, code
-        self.retry_after_s = retry_after_s
+        self.retry_after_s, self.closes = retry_after_s, closes
 
     @classmethod
     def of(cls, mistake: Mistake, param: str | None = None) -> ApiError:
@@ -58,4 +60,6 @@ class ApiError(Exception):
         """The headers of the response."""
         if self.status == 401:
             return {"WWW-Authenticate": "Bearer"}
+        if self.closes:
+            return {"Connection": "close"}
         return {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}

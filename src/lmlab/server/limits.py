@@ -20,6 +20,9 @@ class Limits:
     request_s: float = 600.0  # 503: from the body to the last token
     scored_bytes: int = 1 << 20  # 400: of a text whose bits per byte are certified
     logprobs: int = 100  # 400: alternatives of a token
+    answered: int = 1 << 21  # 400: log-probabilities and echoed tokens of one answer; each takes some hundred bytes
+    stops: int = 32  # 400: stop strings; all of them are looked for after every token
+    stop_characters: int = 256  # 400: of a stop string
 
     def __post_init__(self) -> None:
         of_verbs = {"max_tokens": self.max_tokens, "max_prompt": self.prompt_tokens, "queue": self.queued}

@@ -65,8 +65,12 @@ def serve(
             without_key=True,
         )
     limits = Limits(max_tokens=max_tokens, prompt_tokens=max_prompt, queued=queue, request_s=timeout)
-    if api_key is not None and not api_key.strip():
-        raise Mistake("{api_key} is empty; give a secret string", code="api-key-empty", api_key=None)
+    if api_key is not None and not ((api_key := api_key.strip()) and api_key.isascii() and api_key.isprintable()):
+        raise Mistake(
+            "{api_key} is a secret string of ASCII characters; it is empty or has others",
+            code="api-key-empty",
+            api_key=None,
+        )
     try:
         import uvicorn
 
@@ -86,6 +90,8 @@ def serve(
                 access_log=False,
                 log_level="warning",
                 server_header=False,
+                http="h11",
+                ws="none",
                 timeout_graceful_shutdown=GRACE_S,
                 timeout_keep_alive=30,
             )
@@ -93,8 +99,11 @@ def serve(
             if ready is not None:
                 shown = f"[{host}]" if ":" in host else host
                 ready(f"http://{shown}:{listener.getsockname()[1]}")
-            with _ended_by_signals(server):
-                server.run(sockets=[listener])
+            try:
+                with _ended_by_signals(server):
+                    server.run(sockets=[listener])
+            finally:
+                api.end()  # uvicorn does not when Ctrl-C came twice; a process cannot end while a thread runs a model
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from lmlab.server.limits import Limits
     from lmlab.text.tokenizers import Tokenizer
 
+LOG = logging.getLogger("lmlab.server")
 IDLE_S = 0.5  # between looks at whether the server ends
 FAILED = "the model failed; the server's log says why"
 
@@ -82,6 +84,11 @@ class Worker:
         """The completions that run."""
         return len(self._of)
 
+    @property
+    def works(self) -> bool:
+        """Whether its thread runs."""
+        return self._thread.is_alive()
+
     def submit(self, call: Call) -> None:
         """Let a call wait for its turn.
 
@@ -97,7 +104,7 @@ class Worker:
                 )
                 raise ApiError(429, message, code="queue_full", retry_after_s=1)
             self._queued += call.size
-        self._new.append(call)
+            self._new.append(call)
         self._wake.set()
 
     def cancel(self, call: Call) -> None:
@@ -113,24 +120,35 @@ class Worker:
         self._thread.join(timeout=30)
 
     def _run(self) -> None:
-        while not self._ends:
-            if not self._calls and not self.engine.busy:
-                self._wake.wait(IDLE_S)
-            self._wake.clear()
-            while self._new:
-                self._calls[self._new.popleft()] = None
-            self._drop_cancelled()
-            self._feed()
-            try:
-                if self.engine.busy:
-                    self._deliver(self.engine.step())
-            except Exception as error:
-                self._fail_running(error)
-            self._score_a_piece()
-            for call in [call for call in self._calls if call.done]:
-                self._remove(call)
-        for call in [*self._calls, *self._new]:
-            call.on_error(ApiError(503, "the server is shutting down", code="shutting_down"))
+        try:
+            while not self._ends:
+                try:
+                    self._turn()
+                except Exception as error:  # without this thread, clients would wait for nothing
+                    self._fail(list(self._calls), error)
+        finally:
+            with self._lock:
+                self._ends = True
+                left = [*self._calls, *self._new]
+            for call in left:
+                call.on_error(ApiError(503, "the server is shutting down", code="shutting_down"))
+
+    def _turn(self) -> None:
+        if not self._calls and not self.engine.busy:
+            self._wake.wait(IDLE_S)
+        self._wake.clear()
+        while self._new:
+            self._calls[self._new.popleft()] = None
+        self._drop_cancelled()
+        self._feed()
+        try:
+            if self.engine.busy:
+                self._deliver(self.engine.step())
+        except Exception as error:  # the engine dropped all that ran; the calls that wait go on
+            self._fail(list(dict.fromkeys(self._of.values())), error)
+        self._score_a_piece()
+        for call in [call for call in self._calls if call.done]:
+            self._remove(call)
 
     def _remove(self, call: Call) -> None:
         if call in self._calls:
@@ -142,7 +160,7 @@ class Worker:
         for call in [call for call in self._calls if call.cancelled]:
             for request in call.in_engine:
                 self.engine.cancel(request)
-                del self._of[request]
+                self._of.pop(request, None)
             call.in_engine.clear()
             self._remove(call)
 
@@ -155,9 +173,13 @@ class Worker:
             del self._calls[call]  # behind the others
             self._calls[call] = None
             request = call.requests.popleft()
+            try:
+                self.engine.submit(request)
+            except Exception as error:
+                self._fail([call], error)
+                continue
             self._of[request] = call
             call.in_engine.add(request)
-            self.engine.submit(request)
 
     def _deliver(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -169,16 +191,12 @@ class Worker:
                 call.in_engine.discard(event.request)
             call.on_event(event)
 
-    def _fail_running(self, error: Exception) -> None:
-        """The engine dropped all that ran: these calls fail, and others go on."""
-        import logging
-
-        logging.getLogger("lmlab.server").exception("the model failed", exc_info=error)
-        for call in dict.fromkeys(self._of.values()):
+    def _fail(self, calls: Sequence[Call], error: Exception) -> None:
+        """Give up calls with an error; others go on."""
+        LOG.error("the model failed", exc_info=error)
+        for call in calls:
             call.on_error(ApiError(500, FAILED, code="model_failed"))
             call.cancelled = True
-            call.in_engine.clear()
-        self._of.clear()
         self._drop_cancelled()
 
     def _score_a_piece(self) -> None:
@@ -196,9 +214,4 @@ class Worker:
             call.scoring = None
             call.on_scores(end.value)
         except Exception as error:
-            import logging
-
-            logging.getLogger("lmlab.server").exception("scoring failed", exc_info=error)
-            call.on_error(ApiError(500, FAILED, code="model_failed"))
-            call.cancelled = True
-            self._drop_cancelled()
+            self._fail([call], error)

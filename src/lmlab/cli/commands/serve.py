@@ -53,7 +53,7 @@ def command(
         runs,
         host=host,
         port=port,
-        api_key=api_key or os.environ.get("LMLAB_API_KEY"),
+        api_key=os.environ.get("LMLAB_API_KEY") if api_key is None else api_key,
         without_key=without_key,
         max_rows=max_rows,
         max_tokens=max_tokens,
