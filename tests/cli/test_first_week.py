@@ -223,7 +223,7 @@ def test_a_slip_in_python_is_a_mistake_that_says_what_would_be_right(
 
 
 def test_a_class_in_the_place_of_a_models_name_is_told_its_name(small_text: Path, tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match="'test_first_week:Terminal'"):
+    with pytest.raises(Mistake, match="test_first_week:Terminal"):
         lab.train(Terminal, small_text, out=tmp_path / "run")  # type: ignore[arg-type]
 
 

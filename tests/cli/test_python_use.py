@@ -22,7 +22,6 @@ from lmlab.comparison.executors.here import Here
 from lmlab.comparison.executors.processes import Processes
 from lmlab.config import Mistake
 from lmlab.learn import loop, onlookers
-from lmlab.models.gpt import GPT
 from mistakes import mistake
 
 POEM = "the cat sat on the mat\nand the dog sat on the log\n" * 40
@@ -69,7 +68,6 @@ def test_what_is_no_text_says_what_would_be_one(text: Any, said: str, tmp_path: 
         ("gpt", {"learning": {"optimizer": 3}}, "optimizer is one of"),
         ("gpt", {"tokenizer": 3}, "argument-of-another-kind"),
         ("gpt", {"timings": "fast"}, "got 'fast'"),
-        (GPT, {}, "'lmlab.models.gpt:GPT'"),
         (5, {}, "'package.module:Class'"),
     ],
 )

@@ -39,7 +39,7 @@ def test_from_a_text_to_neighbours_scores_and_a_map(lmlab: Lmlab, tmp_path: Path
     [
         (["neighbor", "a"], "did you mean 'neighbours'?"),
         (["neighbours"], "name a word"),
-        (["neighbours", "kat"], "did you mean 'cat'?"),
+        (["neighbours", "kat"], "word-without-vector"),
         (["analogy", "a", "b"], "three words"),
         (["save"], "--out vectors.txt"),
         (["neighbours", "cat", "--out", "x.svg"], "leave it away"),

@@ -55,7 +55,7 @@ def test_the_command_shows_ranks_and_differences(folder: Path, tmp_path: Path, l
     pairs = tmp_path / "pairs.csv"
     out = done(lmlab("compare", folder / "good", folder / "poor", "--differences", "--csv", pairs))
     assert "1 a" in out
-    assert "told apart" in out
+    assert "apart" in out
     assert out.count("yes") == 1
     assert len(pairs.read_text().splitlines()) == 2
     refused(lmlab("compare", folder / "good", folder / "poor", "--budget", "5s"), "training-of-finished-runs")
@@ -77,7 +77,7 @@ def test_a_difference_is_told_from_the_better_model() -> None:
 def test_a_comparison_prints_differences_on_request(folder: Path, tmp_path: Path, lmlab: Lmlab) -> None:
     words = ("compare", folder / "text.txt", "--models", "uniform,bag", "--out", tmp_path / "out")
     out = done(lmlab(*words, "--budget", "20s", "--differences", "--csv", tmp_path / "pairs.csv"))
-    assert "told apart" in out
+    assert "apart" in out
     assert (tmp_path / "pairs.csv").read_text().startswith("a,b,difference,low,high,apart,throughout\nuniform,bag,")
 
 

@@ -43,7 +43,9 @@ def test_what_it_comes_to_is_what_the_run_then_has(model: str, small_text: Path,
     learning = {} if model == "ngram" else {"rows": 3}
     found = lmlab.settings(model, small_text, learning=learning, **given)
     run = lmlab.train(model, small_text, out=tmp_path / "run", learning=learning, **given)
-    assert {s.name: s.here for s in found.settings} == run.record.model.config
+    here, config = {s.name: s.here for s in found.settings}, run.record.model.config
+    assert {name: here[name] for name in config} == config
+    assert all(s.here == s.default for s in found.settings if s.name not in config)  # records leave these out
     assert found.parameters == run.record.model.parameters
     if learning:
         here = {s.name: s.here for s in found.learning}

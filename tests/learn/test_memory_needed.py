@@ -71,7 +71,7 @@ def test_a_comparison_goes_on_without_a_model_that_memory_cannot_hold(small_text
 
 def test_a_step_of_many_tokens_counts_too(monkeypatch: pytest.MonkeyPatch, small_text: Path, tmp_path: Path) -> None:
     monkeypatch.setattr(memory_needed, "available_bytes", lambda: 10**8)
-    asked: dict[str, Any] = {"settings": {"layers": 2, "width": 64}, "budget": "2steps"}
+    asked: dict[str, Any] = {"settings": {"layers": 2, "width": 64}, "budget": "2steps", "device": "cpu"}
     with mistake("model-exceeds-memory"):
         lmlab.train("gpt", small_text, out=tmp_path / "many", learning={"rows": 10_000}, **asked)
     lmlab.train("gpt", small_text, out=tmp_path / "few", learning={"rows": 4}, **asked)

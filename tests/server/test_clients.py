@@ -24,7 +24,10 @@ def test_the_openai_client_completes_streams_and_reads_log_probabilities(officia
         model="gpt", prompt="the cat", max_tokens=6, echo=True, logprobs=2, temperature=0
     )
     choice = answer.choices[0]
-    assert choice.text == "the cat" + lmlab.generate(runs["gpt"], "the cat", method="greedy", tokens=6)[0].text
+    assert (
+        choice.text
+        == "the cat" + lmlab.generate(runs["gpt"], "the cat", method="greedy", tokens=6, device="cpu")[0].text
+    )
     assert all(logp <= 0 for logp in choice.logprobs.token_logprobs)
     stream = official.completions.create(
         model="gpt", prompt="the cat", max_tokens=6, temperature=0, stream=True, stream_options={"include_usage": True}
@@ -97,10 +100,10 @@ def test_lm_eval_finds_the_bits_per_byte_and_choices_of_the_lab(
         tasks=list(rows),
         task_manager=TaskManager(include_path=str(tmp_path), include_defaults=False),
     )["results"]
-    bits = math.fsum(lmlab.score(runs[name], texts).bits) / sum(len(text.encode()) for text in texts)
+    bits = math.fsum(lmlab.score(runs[name], texts, device="cpu").bits) / sum(len(text.encode()) for text in texts)
     assert found["rolling"]["bits_per_byte,none"] == pytest.approx(bits, rel=1e-6)
     right = 0
     for row in questions:
-        scored = lmlab.score(runs[name], [row["question"] + choice for choice in row["choices"]])
+        scored = lmlab.score(runs[name], [row["question"] + choice for choice in row["choices"]], device="cpu")
         right += min(range(4), key=lambda i: scored[i].bits) == row["answer"]
     assert found["choice"]["acc,none"] == right / len(questions)

@@ -21,7 +21,7 @@ def test_log_probabilities_of_an_echoed_string_are_the_scores_of_the_lab(client:
     """llama.cpp and SGLang leave the prompt out of an echo, and harnesses then score every choice alike."""
     answer = client.complete(name, TEXT, max_tokens=0, echo=True, logprobs=1)
     found = answer["choices"][0]["logprobs"]["token_logprobs"]
-    expected = [-token.bits * math.log(2) for token in lmlab.score(runs[name], TEXT).tokens]
+    expected = [-token.bits * math.log(2) for token in lmlab.score(runs[name], TEXT, device="cpu").tokens]
     assert len(found) == len(expected) > 5  # the first token has a log-probability of its own
     assert found == pytest.approx(expected, abs=1e-5)
     assert answer["choices"][0]["text"] == TEXT
@@ -36,7 +36,7 @@ def test_a_text_longer_than_the_context_is_scored_by_the_rule_of_eval(
     text = " ".join([TEXT] * 40)
     answer = client.complete(name, text, max_tokens=0, echo=True, logprobs=logprobs)
     bits = -math.fsum(answer["choices"][0]["logprobs"]["token_logprobs"]) / math.log(2)
-    assert bits == pytest.approx(lmlab.score(runs[name], text).bits, rel=1e-6)
+    assert bits == pytest.approx(lmlab.score(runs[name], text, device="cpu").bits, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -77,7 +77,7 @@ def test_nothing_is_added_to_token_prompts(client: Any) -> None:
 
 @pytest.mark.parametrize("name", [*NAMES, "words"])
 def test_greedy_text_is_that_of_generate(client: Any, runs: Any, name: str) -> None:
-    expected = lmlab.generate(runs[name], "the cat", method="greedy", tokens=12)[0]
+    expected = lmlab.generate(runs[name], "the cat", method="greedy", tokens=12, device="cpu")[0]
     answer = client.complete(name, "the cat", max_tokens=12, temperature=0)
     assert answer["choices"][0]["text"] == expected.text
     assert answer["choices"][0]["finish_reason"] == "length"

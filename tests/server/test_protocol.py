@@ -95,7 +95,7 @@ def test_a_score_comes_with_its_certificate(client: Any, runs: Any) -> None:
     text = "the cat sat on a mat while rain falls down. " * 8
     status, found = client.ask("/v1/score", {"model": "lstm", "text": text})
     assert status == 200
-    assert found["bits_per_byte"] == lmlab.evaluate(runs["lstm"], lmlab.strings(text)).bits_per_byte
+    assert found["bits_per_byte"] == lmlab.evaluate(runs["lstm"], lmlab.strings(text), device="cpu").bits_per_byte
     assert found["certificate"]
 
 

@@ -120,10 +120,11 @@ class ServedModel:
 
     def certified(self, text: str) -> dict[str, Any]:
         """Return the bits per byte of a text with the interval and the certificate, as `lmlab eval --json` does."""
+        from lmlab.measure.score import device_of
         from lmlab.text.files_and_folders import strings
         from lmlab.verbs.evaluate import evaluate
 
-        result = evaluate(self.run, strings(text))
+        result = evaluate(self.run, strings(text), device=str(device_of(self.model)))
         return {"object": "score", "id": self.name, **result.to_json()}
 
     def card(self) -> dict[str, Any]:
