@@ -56,7 +56,7 @@ def _tied(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _no_vectors(values: dict[str, Any]) -> dict[str, Any]:
-    return values | {"freeze_vectors": False}
+    return values | {name: False for name in ("freeze_vectors", "frozen") if name in values}
 
 
 def _encoder(values: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +73,7 @@ MENDED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "rnn-attention": _tied,
     "variational": _tied,
     "bigram": _no_vectors,
+    "dan": _no_vectors,
     "bert": _encoder,
     "glove": lambda values: values | {"most": 1.0},
     "classifier": lambda values: _encoder(values) | {"symbols": True},
