@@ -563,3 +563,11 @@ def test_a_row_that_goes_on_with_a_formula_is_no_answer_of_its_own() -> None:
 def test_every_question_with_an_unreadable_line_below_its_name_is_for_a_person() -> None:
     answer = "question 1: the mean of squares =\nquestion 2: entropy that crosses =\nquestion 3\ngiven ? : n"
     assert marks(KEY_OF_FOUR, answer) == ["please look"] * 3 + ["missing"]
+
+
+def test_a_bound_that_is_looser_by_less_than_doubles_tell_apart_is_for_a_person() -> None:
+    assert marks(BOUND, "claim sum(x)/n <= max(x) + 1e-13*abs(max(x))") == ["please look"]
+    assert marks("given x: n\nclaim norm(x) <= sum(abs(x))", "claim norm(x) <= (1 + 1e-13)*sum(abs(x))") == [
+        "please look"
+    ]
+    assert marks("given x: n\nclaim norm(x) <= sum(abs(x))", "claim norm(x) <= n*mean(abs(x))") == ["right"]

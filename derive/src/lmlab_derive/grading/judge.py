@@ -150,6 +150,9 @@ def _blunt(part: Part, entry: ScopedClaim, said: Stated, forms: Forms, bench: Be
         return None
     sign = part.sign if strict else f"{part.sign[0]}="
     if bench.compare(said.value, sign, part.value, entry.scope).holds:
+        alike = bench.compare(part.value, f"{part.sign[0]}=", said.value, entry.scope).holds
+        if alike and not strict and not _same(bench, said.value, part.value, entry):  # looser by less than doubles tell
+            return Judged(LOOK, f"it holds, but {to_text(said.value)} is next to the key's bound and not equal to it")
         return None
     report = bench.compare(said.value, f"{part.sign[0]}=", part.value, entry.scope)
     weaker = bench.compare(part.value, f"{part.sign[0]}=", said.value, entry.scope)
