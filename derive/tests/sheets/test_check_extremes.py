@@ -123,3 +123,8 @@ def test_what_doubles_lose_in_a_saturated_softmax_refutes_nothing(seed: int) -> 
 def test_bounds_are_tried_at_every_small_count_and_close_to_every_edge(given: str, false: str, true: str) -> None:
     report = check(f"given {given}\nclaim {false}\nclaim {true}")
     assert [claim.holds for claim in report.claims] == [False, True]
+
+
+@pytest.mark.parametrize("claim", ["log(a) < a - 1", "exp(a) > 1 + a", "exp(-a) < 1/(1 + a)", "-log(1 - a) >= a"])
+def test_a_strict_bound_that_is_attained_at_the_edge_of_a_kind_holds(claim: str) -> None:
+    assert check(f"given a: fraction\nclaim {claim}").ok

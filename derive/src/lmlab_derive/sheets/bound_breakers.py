@@ -149,7 +149,7 @@ def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
         if "fraction" in kinds:
             values = np.concatenate(
                 [
-                    10.0 ** np.linspace(-300, -8, 20),
+                    10.0 ** np.linspace(-20, -8, 7),
                     10.0 ** np.linspace(-6, -1, 8),
                     np.linspace(0.15, 0.85, 8),
                     1 - 10.0 ** np.linspace(-1, -6, 8),
