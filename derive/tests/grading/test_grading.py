@@ -571,3 +571,16 @@ def test_a_bound_that_is_looser_by_less_than_doubles_tell_apart_is_for_a_person(
         "please look"
     ]
     assert marks("given x: n\nclaim norm(x) <= sum(abs(x))", "claim norm(x) <= n*mean(abs(x))") == ["right"]
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "other"),
+    [
+        ("var(x)", "mean(x**2) - mean(x)**2", "std(x)**2"),
+        ("trace(A @ B)", "sum(A * B.T)", "sum(diag(A @ B))"),
+    ],
+)
+def test_the_question_in_another_function_is_for_a_person(target: str, value: str, other: str) -> None:
+    key = f"given x: n\ngiven A: n, m\ngiven B: m, n\nclaim {target} = {value}"
+    assert marks(key, f"claim {target} = {other}") == ["please look"]
+    assert marks(key, f"claim {target} = {value} + 0") == ["right"]
