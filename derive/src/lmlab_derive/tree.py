@@ -390,6 +390,7 @@ class Claim:
     read: str = ""  # as it was understood, where it was written in other signs
     skipped: tuple[NotUnderstood, ...] = ()  # the lines of a derivation that are not understood
     in_prose: bool = False  # it stands among words, which may say anything about it
+    joined: bool = False  # a row that starts with a sign goes on with it, and may be a claim of its own
 
 
 @dataclass(frozen=True, kw_only=True)

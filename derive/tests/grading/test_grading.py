@@ -516,3 +516,71 @@ def test_a_bound_with_its_sides_rearranged_is_looked_at() -> None:
 
 def test_a_let_of_the_key_may_be_written_out() -> None:
     assert marks(KEY, "claim dJ/dW == outer(x, softmax(x @ W) - y)")[0] == "right"
+
+
+# -- no right answer is called missing or wrong because of how the sheet is laid out -----------------------------------------
+
+KEY_OF_FOUR = """
+given x: n
+given p, q: n simplex
+question 1
+claim var(x) = mean(x**2) - mean(x)**2
+question 2
+claim KL(p, q) = H(p, q) - H(p)
+question 3
+claim H(p) <= log(n)
+question 4
+claim std(x)**2 <= mean(x**2)
+"""
+BULLETS = ["var(x) = mean(x**2) - mean(x)**2", "KL(p, q) = H(p, q) - H(p)", "H(p) <= log(n)", "var(x) <= mean(x**2)"]
+
+
+def test_the_heading_decides_which_question_a_claim_in_other_words_answers() -> None:
+    assert marks(KEY_OF_FOUR, "question 4\nclaim var(x) <= mean(x**2)") == ["missing"] * 3 + ["right"]
+
+
+@pytest.mark.parametrize("title", ["My answers:", "Here are my answers."])
+@pytest.mark.parametrize("bullet", "-*")
+def test_items_below_a_title_are_answers_of_their_own(title: str, bullet: str) -> None:
+    answer = "\n".join([title, *(f"{bullet} {item}" for item in BULLETS)])
+    found = paper(KEY_OF_FOUR, answer).answers
+    assert [a.mark for a in found] == ["please look"] * 4
+    assert [len(a.parts[0].unreadable) for a in found[:3]] == [0] * 3  # each was found
+
+
+@pytest.mark.parametrize("keyword", ["", "claim "])
+def test_what_a_line_with_a_sign_before_it_may_answer_is_for_a_person(keyword: str) -> None:
+    answer = f"{keyword}{BULLETS[0]}\n-KL(p, q) = H(p) - H(p, q)\nclaim {BULLETS[2]}"
+    assert marks(KEY_OF_FOUR, answer)[1:3] == ["please look", "right"]
+    assert marks(KEY_OF_FOUR, answer)[0] == "please look"  # it was read as one chain
+
+
+def test_a_row_that_goes_on_with_a_formula_is_no_answer_of_its_own() -> None:
+    answer = "claim KL(p, q) = H(p, q)\n  - H(p)"
+    assert marks(KEY_OF_FOUR, answer) == ["missing", "right", "missing", "missing"]
+
+
+def test_every_question_with_an_unreadable_line_below_its_name_is_for_a_person() -> None:
+    answer = "question 1: the mean of squares =\nquestion 2: entropy that crosses =\nquestion 3\ngiven ? : n"
+    assert marks(KEY_OF_FOUR, answer) == ["please look"] * 3 + ["missing"]
+
+
+def test_a_bound_that_is_looser_by_less_than_doubles_tell_apart_is_for_a_person() -> None:
+    assert marks(BOUND, "claim sum(x)/n <= max(x) + 1e-13*abs(max(x))") == ["please look"]
+    assert marks("given x: n\nclaim norm(x) <= sum(abs(x))", "claim norm(x) <= (1 + 1e-13)*sum(abs(x))") == [
+        "please look"
+    ]
+    assert marks("given x: n\nclaim norm(x) <= sum(abs(x))", "claim norm(x) <= n*mean(abs(x))") == ["right"]
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "other"),
+    [
+        ("var(x)", "mean(x**2) - mean(x)**2", "std(x)**2"),
+        ("trace(A @ B)", "sum(A * B.T)", "sum(diag(A @ B))"),
+    ],
+)
+def test_the_question_in_another_function_is_for_a_person(target: str, value: str, other: str) -> None:
+    key = f"given x: n\ngiven A: n, m\ngiven B: m, n\nclaim {target} = {value}"
+    assert marks(key, f"claim {target} = {other}") == ["please look"]
+    assert marks(key, f"claim {target} = {value} + 0") == ["right"]

@@ -234,3 +234,21 @@ def test_an_integral_that_cancels_inside_another_settles(claim: str, holds: bool
     """What rounding leaves of an inner integral was taken for an integrand, and halved until the time was over."""
     answer = check(f"claim {claim}").claims[0]
     assert answer.verdict == ("supported" if holds else "refuted"), answer
+
+
+@pytest.mark.parametrize(
+    ("given", "claim", "verdict"),
+    [
+        ("x ~ normal(0, 1)", "E[sigmoid(x)] = 0.4999999999", "refuted"),
+        ("x ~ normal(0, 1)", "E[cos(x)] = 0.60653066", "refuted"),
+        ("x ~ normal(0, 1)", "P[x > 40] = 0", "refuted"),
+        ("x ~ normal(0, 1)", "P[x < 8] = 1", "refuted"),
+        ("m\ngiven s: positive\ngiven x ~ normal(m, s)", "E[exp(x)] = exp(m + s**2/2 + 1e-11)", "refuted"),
+        ("x ~ poisson(3)", "P[x > 200] = 0", "refuted"),
+        ("x ~ normal(0, 1)", "E[sin(x)] = 0", "supported"),
+        ("x ~ exponential(2)", "P[x > 300] = exp(-600)", "supported"),
+    ],
+)
+def test_means_agree_as_far_as_long_decimals_know_them(given: str, claim: str, verdict: str) -> None:
+    (report,) = check(f"given {given}\nclaim {claim}").claims
+    assert report.verdict == verdict, report.reason

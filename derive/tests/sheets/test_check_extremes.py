@@ -110,3 +110,21 @@ def test_what_doubles_lose_in_a_saturated_softmax_refutes_nothing(seed: int) -> 
     """
     (answer,) = check(textwrap.dedent(text), seed=seed).claims
     assert answer.verdict in ("supported", "proved"), answer.reason
+
+
+@pytest.mark.parametrize(
+    ("given", "false", "true"),
+    [
+        ("n: positive integer", "n**2 * exp(-n/100) <= 5000", "n**2 * exp(-n/100) <= 5500"),
+        ("a: fraction", "log(1/a) <= 30", "-a*log(a) <= exp(-1)"),
+        ("p, q: n simplex", "sum(sqrt(p*q)) >= 1e-9", "sum(sqrt(p*q)) <= 1"),
+    ],
+)
+def test_bounds_are_tried_at_every_small_count_and_close_to_every_edge(given: str, false: str, true: str) -> None:
+    report = check(f"given {given}\nclaim {false}\nclaim {true}")
+    assert [claim.holds for claim in report.claims] == [False, True]
+
+
+@pytest.mark.parametrize("claim", ["log(a) < a - 1", "exp(a) > 1 + a", "exp(-a) < 1/(1 + a)", "-log(1 - a) >= a"])
+def test_a_strict_bound_that_is_attained_at_the_edge_of_a_kind_holds(claim: str) -> None:
+    assert check(f"given a: fraction\nclaim {claim}").ok

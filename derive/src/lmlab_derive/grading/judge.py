@@ -18,6 +18,8 @@ from lmlab_derive.tree import Claim, Node, Step
 
 RIGHT, PARTLY, WRONG, MISSING, LOOK = "right", "partly right", "wrong", "missing", "please look"
 
+OTHER_WORDS = {"std": {"var"}, "var": {"std"}, "diag": {"trace"}}  # std(x)**2 says no more than var(x)
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -135,6 +137,9 @@ def _roundabout(part: Part, said: Stated, forms: Forms) -> str:
     own, key = forms.written(said.value), forms.written(part.value)
     if kept := (forms.written(part.reworded or part.target) - key) & own - {"@"}:
         return f"still has the {min(kept)}(...) of the question, which the key's answer has not"
+    asked = forms.written(part.reworded or part.target) - key
+    if same := {word for word in own - key if asked & OTHER_WORDS.get(word, set())}:
+        return f"has {min(same)}, which is the question in other words, and the key's answer does without"
     opened = functions_in(build(part.scope).opened(part.value))  # a student may write the lets of the key out
     if (gathering := own & GATHERING - opened) and not key & GATHERING:
         return f"has {min(gathering)}, and nothing is added up or compared in the key's answer"
@@ -150,6 +155,9 @@ def _blunt(part: Part, entry: ScopedClaim, said: Stated, forms: Forms, bench: Be
         return None
     sign = part.sign if strict else f"{part.sign[0]}="
     if bench.compare(said.value, sign, part.value, entry.scope).holds:
+        alike = bench.compare(part.value, f"{part.sign[0]}=", said.value, entry.scope).holds
+        if alike and not strict and not _same(bench, said.value, part.value, entry):  # looser by less than doubles tell
+            return Judged(LOOK, f"it holds, but {to_text(said.value)} is next to the key's bound and not equal to it")
         return None
     report = bench.compare(said.value, f"{part.sign[0]}=", part.value, entry.scope)
     weaker = bench.compare(part.value, f"{part.sign[0]}=", said.value, entry.scope)

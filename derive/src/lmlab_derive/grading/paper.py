@@ -165,7 +165,7 @@ class _Marker:
                 self.fitting |= {item.entry.claim.line for item in said if answers(part, item.said)}
         for question, parts in found:
             for place, part in enumerate(question.parts):
-                parts[place] = parts[place] or self._rewritten(part)
+                parts[place] = parts[place] or self._rewritten(question, part)
         loose = self._attributed(found)
         claims = {
             entry.claim.line: entry.claim.text
@@ -194,12 +194,7 @@ class _Marker:
                     found.append(_Said(part, wording, said, forms))
                     break
         named = [item for item in found if self._under(item.entry.claim.line, question)]
-        elsewhere = [
-            item
-            for item in found
-            if (above := section(self.named, item.entry.claim.line)) is None or not self._known(above)
-        ]
-        return named or elsewhere
+        return named or [item for item in found if self._open_to(question, item.entry.claim.line)]
 
     def _claims(self, part: Part) -> list[ScopedClaim]:
         """The claims of the sheet as they are read in the setting of a part."""
@@ -209,6 +204,11 @@ class _Marker:
     def _under(self, line: int, question: Question) -> bool:
         above = section(self.named, line)
         return above is not None and same_name(above.name) == same_name(question.name)
+
+    def _open_to(self, question: Question, line: int) -> bool:
+        """Whether a line may belong to a question: it stands under its name, or under that of none in the key."""
+        above = section(self.named, line)
+        return above is None or not self._known(above) or self._under(line, question)
 
     def _known(self, heading: Heading) -> bool:
         return any(same_name(heading.name) == same_name(question.name) for question in self.key.questions)
@@ -246,9 +246,12 @@ class _Marker:
         if later:
             shown_last = () if last is None else (_line(last.entry),)
             return PartAnswer(part, Judged(LOOK, "the answer could not be read"), (*others, *shown_last), later)
-        if last is None and (about := self._speaking_of(part) or self._meant_for(question, part)):
+        if last is None and (about := self._speaking_of(question, part) or self._meant_for(question, part)):
             words = "there is no answer, but a claim that may be meant as one"
             return PartAnswer(part, Judged(LOOK, words), about)
+        if last is None and (unclear := self._unclear(question, part)):
+            words = "there is no answer, but lines that could not be read or may be several"
+            return PartAnswer(part, Judged(LOOK, words), (), unclear)
         if last is None:
             return PartAnswer(part, Judged(MISSING, "no answer"))
         judged = judge(last.part, last.entry, last.said, last.forms, self.bench)
@@ -276,6 +279,9 @@ class _Marker:
         if claim.in_prose:
             words = f"it stands among words; by itself it {verdict}" if judged.report else "it stands among words"
             return replace(judged, mark=LOOK, reason=words, credit=Fraction(0))
+        if claim.joined and judged.mark != RIGHT:
+            words = f"a row of it starts with a sign and may be an answer of its own; as it was read it {verdict}"
+            return replace(judged, mark=LOOK, reason=words, credit=Fraction(0))
         if claim.skipped and judged.mark != WRONG:
             lines = ", ".join(str(skipped.line) for skipped in claim.skipped)
             words = f"the steps that can be read hold; line {lines} cannot be read: {claim.skipped[0].reason}"
@@ -299,19 +305,20 @@ class _Marker:
                     found |= set(item.forms.averages_and_slopes(number))
         return found
 
-    def _unused(self, part: Part) -> list[tuple[ScopedClaim, Forms]]:
-        """The last claims that speak of no question so far."""
-        claims = [entry for entry in self._claims(part) if entry.claim.line not in self.used]
+    def _unused(self, question: Question, part: Part) -> list[tuple[ScopedClaim, Forms]]:
+        """The last claims that speak of no question so far, and stand under the name of no other one."""
+        claims = [e for e in self._claims(part) if e.claim.line not in self.used]
+        claims = [entry for entry in claims if self._open_to(question, entry.claim.line)]
         return [(entry, self._forms(entry, part)) for entry in claims[-TRIED:]]
 
-    def _rewritten(self, part: Part) -> list[_Said]:
+    def _rewritten(self, question: Question, part: Part) -> list[_Said]:
         """Claims about the target of a part in other words: log(sum(exp(x))) where logsumexp(x) is asked for.
 
         The other words must be equal to the target and made of the same givens, with something left to be worked out
         where the target has; what equals it and is worked out already would be an answer without its question.
         """
         found = []
-        for entry, forms in self._unused(part):
+        for entry, forms in self._unused(question, part):
             for step in (entry.claim.steps[0], entry.claim.steps[-1]):
                 if forms.same_matter(step.value, part.target) and forms.of(step.value) != forms.of(part.value):
                     free = replace(entry.scope, conditions=part.scope.conditions)
@@ -323,11 +330,11 @@ class _Marker:
                         break
         return found
 
-    def _speaking_of(self, part: Part) -> tuple[Line, ...]:
+    def _speaking_of(self, question: Question, part: Part) -> tuple[Line, ...]:
         """Claims that answer no question, but hold the target of a part inside (2 * dJ/dW == ...), or have its value; of a
         bound also those with the same difference of their sides, as H(p, q) >= H(p) for KL(p, q) >= 0."""
         found = []
-        for entry, forms in self._unused(part):
+        for entry, forms in self._unused(question, part):
             sides = [step.value for step in entry.claim.steps]
             inside = any(forms.of(part.target) in forms.inside(forms.of(side)) for side in sides)
             free = replace(entry.scope, conditions=part.scope.conditions)
@@ -353,6 +360,21 @@ class _Marker:
             if claimed or (_RELATION.search(text) and label.search("".join(text.split()))):
                 lines.append(Line(number, row.strip()))
         return tuple(lines)
+
+    def _unclear(self, question: Question, part: Part) -> tuple[Line, ...]:
+        """Lines that may hold the answer to a part: not understood in its setting, or joined to the line above."""
+        (sheet,) = (sheet for scope, sheet in self.readings if scope == part.scope)
+        lines = []
+        for entry in sheet.entries:
+            if isinstance(entry, NotUnderstood):
+                line = Line(entry.line, entry.text, shown_names(entry.reason))
+                alone = len(re.split(r"[=<>≤≥]+", line.text)) == 2  # the answer to another question, and no more
+                others = [other for other in self.key.questions if other is not question]
+                placed = alone and any(self._belongs(line, other) for other in others)
+                lines += [] if placed or line.line in self.used else [line]
+            elif entry.claim.joined:
+                lines.append(_line(entry))
+        return tuple(line for line in lines if self._open_to(question, line.line))
 
     def _forms(self, entry: ScopedClaim, part: Part) -> Forms:
         """The formulas of a claim's scope as numbers; claims that see the same definitions share them."""

@@ -114,7 +114,7 @@ class Integration:
         """A sum over 0, 1, 2, ... as far as its terms matter."""
         total: Any = 0
         size, error, diverges = np.zeros(owners), np.zeros(owners), np.zeros(owners, dtype=bool)
-        floor = 10.0 ** (4 - self.digits) if self.digits else 1e-17
+        floor, rounding = (10.0 ** (4 - self.digits), 0.0) if self.digits else (1e-17, 1e-16)
         for block in range(BLOCKS):
             z = np.tile(np.arange(block * BLOCK, (block + 1) * BLOCK, dtype=float), owners)
             if self.digits:
@@ -127,9 +127,9 @@ class Integration:
             self.inside.largest = max(self.inside.largest, largest_finite(size))
             last = sizes[:, -1]
             falls = last <= 0.9 * sizes[:, -2]
-            error = np.where(falls, 20 * last, np.where(last > 0, np.inf, 0.0)) + 1e-16 * size
+            error = np.where(falls, 20 * last, np.where(last > 0, np.inf, 0.0)) + max(floor, rounding) * size
             diverges = ~falls & (last > 1e-9 * size)
-            if bool((falls & (20 * last <= floor * self.inside.largest) | (size == 0)).all()):
+            if bool((falls & (20 * last <= floor * self.inside.largest) & (size > 0)).all()):  # 0 so far: go on
                 break
         return Integral(total, error, size, diverges)
 

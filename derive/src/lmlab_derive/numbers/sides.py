@@ -26,6 +26,7 @@ KINK = 1e-4  # a point this near to a kink of relu, max, a comparison ... is dra
 DIGITS = 60
 ROUNDING = mpmath.mpf(10) ** -30  # relative difference below which long decimals count as equal
 TINY = mpmath.mpf(10) ** -DIGITS
+FEWER_DIGITS = 45  # in which means are looked at beside 60
 MANY_DIGITS = 4000  # in which even sigmoid(1000) is not 1; the most that are computed with
 SHRINKS = mpmath.mpf(10) ** -6  # from 60 digits to 120: by at least this much, if it was made by rounding
 STAYS = 0.01
@@ -171,8 +172,8 @@ def referee(
     """Compare in 60 digits; a difference seen there must stay the same in more, since one made by rounding shrinks.
 
     So many more that the largest number met does not hide the smallest: 1 + exp(-1000) is 1 in 400 digits. Where that
-    would take too many, 120 have to do, and the ruling says so. Means and slopes have errors of their own, which do not
-    shrink as fast.
+    would take too many, 120 have to do, and the ruling says so. Means are looked at in 45 digits and in 60, and a difference
+    has to be larger than their errors. Means and slopes have errors of their own, which do not shrink as fast.
     """
     try:
         gap, scale, ruling, ops = _long_gap(setting, left, right, point, digits, deadline)
@@ -184,16 +185,22 @@ def referee(
         if first <= least * scale:
             ruling.equal = True
         else:
+            means = bool(ops.accuracy.means)
             more = max(2 * digits, ops.digits_needed)
-            beyond = more > MANY_DIGITS
-            more = 2 * digits if beyond else more
-            gap, scale, ruling, _ = _long_gap(setting, left, right, point, more, deadline)
-            if gap is None:
-                return ruling
-            size = _largest(gap)
+            beyond = more > MANY_DIGITS and not means
+            more = FEWER_DIGITS if means else 2 * digits if beyond else more
+            again, larger, other, _ = _long_gap(setting, left, right, point, more, deadline)
+            if again is None:
+                return other
+            if means:  # whose integrals take too long in more digits: fewer come first
+                first, size = _largest(again), first
+            else:
+                gap, scale, ruling, size = again, larger, other, _largest(again)
             ruling.beyond = beyond
             ruling.equal = size <= max(first * SHRINKS, least * scale, TINY if beyond else 0)
             ruling.known = ruling.equal or not (coarse or beyond) or abs(size - first) <= STAYS * first
+            if means and not ruling.equal:
+                ruling.known &= bool(size > BEYOND * sum(np.max(error) for _, error, _ in ops.accuracy.means))
         ruling.largest, ruling.smallest = gap.max() / (scale or 1), gap.min() / (scale or 1)
         return ruling
     except (NoExactValue, OutOfTime):

@@ -29,7 +29,7 @@ _STEP = re.compile(r"\s*(?:=|<=|>=|<|>|≤|≥|\\le|\\ge)")
 _OWN_RELATION = r"(?:[=<>≤≥]|\\[lg]eq?(?![a-z]))"
 _GOES_ON = rf"[-+*/@·^&)\]}}–]|{_OWN_RELATION}|\\(?:cdot|times)\b"
 _ANEW = re.compile(rf"\s*(?!{_GOES_ON}).*{_OWN_RELATION}")  # a formula of its own
-_SIGNED = re.compile(rf"\s*[-+–].*{_OWN_RELATION}")  # one that goes on with the row above, or starts with a sign
+_SIGNED = re.compile(rf"\s*[-+*•–].*{_OWN_RELATION}")  # one that goes on with the row above, or starts with a sign
 _UNENDED = re.compile(r"[-=+*/@^<>≤≥,(\[{]\s*$")
 _ITEM = re.compile(r"\s*(?:[-*•>]\s|\*\*\w{1,3}[).]+\*\*).*[=<>≤≥]")  # a line of a list
 _COLUMN = re.compile(r"^column \d+: ")
@@ -143,7 +143,8 @@ def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozen
                 conditions = StatementParser(tokens[1:], scope).conditions()
                 scope = replace(scope, conditions=scope.conditions + conditions)
             else:
-                entries.append(parse_claim(raw, tokens, scope))
+                entry = parse_claim(raw, tokens, scope)
+                entries.append(replace(entry, claim=replace(entry.claim, joined=_joined(raw))))
         except Refusal as refusal:
             rest = _readable_steps(raw, scope) if raw.text.lstrip().startswith("derive") else None
             if rest is not None:
@@ -187,9 +188,20 @@ def _readable_steps(raw: RawStatement, scope: Scope) -> ScopedClaim | None:
     return replace(entry, claim=replace(entry.claim, text=raw.text, skipped=tuple(skipped)))
 
 
+def _joined(raw: RawStatement) -> bool:
+    """Whether a row that starts with a sign, as -KL(p, q) = ..., was taken to go on with a relation above it."""
+    above = ""
+    for _, row in raw.rows:
+        if _SIGNED.match(row) and re.search(_OWN_RELATION, above):
+            return True
+        above += row
+    return False
+
+
 def _items(raw: RawStatement) -> list[RawStatement]:
     """A statement without a keyword, or its parts: items of a list, and rows of an align with a relation of their own."""
-    if len(raw.rows) > 1 and all(_ITEM.match(row) for _, row in raw.rows):
+    titled = re.search(_OWN_RELATION, raw.rows[0][1]) is None  # My answers: above a list
+    if len(raw.rows) > 1 and all(_ITEM.match(row) for _, row in raw.rows[titled:]):
         return [RawStatement(line, ((line, row),)) for line, row in raw.rows]
     items = [[raw.rows[0]]]
     for row in raw.rows[1:]:
@@ -218,7 +230,8 @@ def _in_prose(raw: RawStatement, scope: Scope) -> tuple[list[ScopedClaim], str]:
             fault = fault or ("" if among_words else str(refusal))
             continue
         if all(entry.claim.steps != other.claim.steps for other in found):
-            found.append(replace(entry, claim=replace(entry.claim, text=raw.text, in_prose=among_words or unclear)))
+            claim = replace(entry.claim, text=raw.text, in_prose=among_words or unclear, joined=unclear)
+            found.append(replace(entry, claim=claim))
     return found, "" if has_words(raw.text, scope.known) else _COLUMN.sub("", fault)
 
 

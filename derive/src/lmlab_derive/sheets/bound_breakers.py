@@ -27,6 +27,8 @@ FAR_SWEEP = (*(10.0**e for e in np.linspace(-6, -3.25, 12)), *SWEEP, *(10.0**e f
 COUNTED = np.arange(1.0, 66.0)  # whole numbers, one by one,
 # and many at a time, while that is quick: the last one is as many terms as a sum may have
 FAR_COUNTED = (*(round(10.0**e) for e in np.linspace(2, 6.5, 10)), MAX_TERMS)
+BETWEEN = np.arange(66.0, 1001.0)  # and those between,
+COUNTING_S = 0.3  # for so much processor time
 NEXT_TO = (
     1e-2,
     1e-4,
@@ -135,7 +137,7 @@ def _corners(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] |
     for rest in NEXT_TO:
         for apart, many in ((0, False), (1, False), (0, True), (1, True)):
             point = corner_point(relation.setting, relation.at_random(sizes), relation.rng, rest, apart, many)
-            yield relation.looked_at(point)
+            yield relation.looked_at(point, beside=True)
 
 
 def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
@@ -146,7 +148,12 @@ def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
         values = np.array(SWEEP if relation.averages else FAR_SWEEP)
         if "fraction" in kinds:
             values = np.concatenate(
-                [10.0 ** np.linspace(-6, -1, 8), np.linspace(0.15, 0.85, 8), 1 - 10.0 ** np.linspace(-1, -6, 8)]
+                [
+                    10.0 ** np.linspace(-20, -8, 7),
+                    10.0 ** np.linspace(-6, -1, 8),
+                    np.linspace(0.15, 0.85, 8),
+                    1 - 10.0 ** np.linspace(-1, -6, 8),
+                ]
             )
             values = np.concatenate([EXACT[:3], [number for number in own if number < 1], values])
         else:
@@ -165,9 +172,13 @@ def _counts(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
     """Whole scalars one after the other, and then all of them at once, from small to as large as sums stay quick."""
     whole = relation.whole
     near = {number + beside for number in written(relation) if number < 1e6 for beside in (-1, 0, 1)}
-    values = sorted({0.0, *COUNTED, *near, *FAR_COUNTED})
+    always = {0.0, *COUNTED, *near, *FAR_COUNTED}
+    values = sorted({*always, *BETWEEN})
     for names in [*([name] for name in whole[:3]), *([whole] if len(whole) > 1 else [])]:
+        began = time.thread_time()
         for value in values:
+            if value not in always and time.thread_time() - began > COUNTING_S:
+                continue
             for signed in (value, -value):
                 if not all(allows(relation, name, signed) for name in names):
                     continue

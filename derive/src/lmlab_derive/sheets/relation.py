@@ -238,6 +238,10 @@ class Relation:
         at = meets(self.setting, self.left, self.right, point, name, sign, self.deadline.within(0.5))
         if at is None:
             return None
+        kinds = self.setting.kinds(name)
+        low = BESIDE if kinds & {"positive", "fraction"} else -np.inf
+        if not low < at < (1 - BESIDE if "fraction" in kinds else np.inf):
+            return None  # the edge of a kind is not of it
         around = [point.having({name: at * by}) for by in (1 - BESIDE, 1, 1 + BESIDE)]
         return around[1] if all(map(self.legal, around)) else None
 

@@ -36,6 +36,7 @@ MOST_UNSURE = 16  # of those, how many the referee looks at
 CLOSE = 1e-12  # a relative difference that rounding rarely leaves, and that doubles do not count
 FINE_DIGITS = 1000  # of the referee's last look, in which softplus(300) is not 300
 CONFIRM_S = 0.25  # of processor time for the referee's last word
+MEANS_S = 1.0  # and where it takes means, whose integrals are longer
 TOO_LONG = "it takes the checker too long to decide this; what is smaller, or split into several claims, it may decide"
 NO_SLOPE = "the checker knows no way to take this derivative of a mean over several numbers"
 
@@ -320,7 +321,7 @@ class Judge:
 
     def _confirm(self) -> Finding | None:
         """The referee looks at an equation at two points, so that a difference too small for doubles is seen as well."""
-        within = self.relation.deadline.within(CONFIRM_S)
+        within = self.relation.deadline.within(MEANS_S if self.relation.averages else CONFIRM_S)
         exact = not (self.relation.averages or self.relation.differentiates)
         for digits in (DIGITS, FINE_DIGITS if exact else DIGITS)[: 2 if self.relation.varies else 1]:
             drawn = self.relation.draw(self.sizes.distinct(self.relation.rng, 3), strict=True)
