@@ -29,6 +29,7 @@ MAY_CITE = (  # the course documents: their claims, the verb that runs them, and
     "docs/coursework.md",
     "docs/perplexity.md",
     "docs/sources.md",
+    "docs/tour.md",
     "README.md",
 )
 TEXTS = (".py", ".md", ".toml", ".json", ".js", ".css", ".c", ".h", ".ipynb", ".derive", ".yml")

@@ -255,9 +255,6 @@ def test_more_than_eight_bits_per_byte_are_explained_where_they_are_printed(lmla
     _, out, _ = lmlab("eval", "run")
     assert "256 bytes in store for characters never seen" in out
     assert "perplexity per word: above a million" in out
-    _, out, _ = lmlab("compare", small_text, "--models", "uniform", "--budget", "2s", "--out", "c")
-    assert "uniform: more than 8 bits per byte" in out
-    assert "> 1.0M" in out
 
 
 def test_more_than_eight_bits_are_not_blamed_on_spare_bytes_where_the_text_is_another(

@@ -57,7 +57,8 @@ class Client:
             with urllib.request.urlopen(request, timeout=60) as response:
                 return response.status, _document(response)
         except urllib.error.HTTPError as error:
-            return error.code, _document(error)
+            with error:  # it holds the connection
+                return error.code, _document(error)
 
     def complete(self, model: str, prompt: Any, **fields: Any) -> dict[str, Any]:
         """Return the answer to a completion request that must succeed."""

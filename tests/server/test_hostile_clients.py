@@ -53,7 +53,7 @@ def test_deep_json_in_any_field_is_no_fault_of_the_server(client: Any, depth: in
     for name in ("n", "user", "stop", "prompt", "model", "unknown"):
         body = b'{"model": "gpt", "%b": %b%b}' % (name.encode(), b"[" * depth, b"]" * depth)
         status, _ = client.ask("/v1/completions", body)
-        assert status == 400 or (status == 200 and name == "user" and depth < 1000)
+        assert status == 400 or (status == 200 and name == "user")  # ignored; how deep JSON may be depends on Python
 
 
 def test_clients_that_vanish_leave_nothing(serving: Callable[..., Any]) -> None:

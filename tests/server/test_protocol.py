@@ -158,7 +158,8 @@ def test_a_full_queue_says_when_to_come_back_and_then_takes_requests_again(stric
     body = json.dumps({**GOOD, "prompt": ["a", "b", "c", "d"]}).encode()
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(urllib.request.Request(strict.url + "/v1/completions", data=body))
-    assert refused.value.headers["Retry-After"] == "1"
+    with refused.value as error:
+        assert error.headers["Retry-After"] == "1"
     assert strict.ask("/v1/completions", GOOD)[0] == 200
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmlab.config import Mistake
 from lmlab.learn.event_file import event, file_header
 from lmlab.learn.onlookers import Watch
 
@@ -41,7 +42,11 @@ class LoggingWatch:
 
 def with_logs(watch: Watch, logs: Log | Sequence[Log] | None, tensorboard: str | Path | None) -> Watch:
     """Return a display that also logs, if a log or a folder for TensorBoard is given."""
-    functions = [] if logs is None else [logs] if callable(logs) else list(logs)
+    functions = (
+        [] if logs is None else [logs] if callable(logs) else list(logs) if isinstance(logs, Sequence) else [logs]
+    )
+    if not all(callable(function) for function in functions):
+        raise Mistake("{log} is a function, or a list of functions", code="log-no-function", log=None)
     if tensorboard is not None:
         functions.append(TensorBoard(Path(tensorboard)))
     return LoggingWatch(watch, functions) if functions else watch
