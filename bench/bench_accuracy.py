@@ -6,7 +6,7 @@ ptb          ngram of order 5 on the Penn Treebank, perplexity per word of the c
 shakespeare  ngram of order 7 on tiny Shakespeare, nats per character; 1.5165 by an independent count
 dan          labels for film reviews: accuracy, beside fastText where it is installed (`pip install fasttext-wheel`)
 gpt          gpt on tiny Shakespeare, 90/5/5, after three minutes (one on a GPU): nats per character of the test part
-demo         `make demo`: twelve models on presidential addresses in five minutes; writes docs/ranking.svg too
+demo         `make demo`: twelve models on presidential addresses in five minutes
 
 A part whose data are absent is skipped, and says so.
 """
@@ -129,9 +129,6 @@ def demo(record: Recorder, asked: argparse.Namespace, folder: Path) -> None:
         bits = mix.result.bits_per_byte
         if bits is not None:
             record.add("demo-mix", f"The mix of all models in `make demo` ({where})", bits, "bits per byte")
-    if asked.write is not None and not asked.quick:
-        picture = found.report.with_name("ranking.svg").read_text(encoding="utf-8")
-        (REPOSITORY / "docs" / "ranking.svg").write_text(picture, encoding="utf-8")
 
 
 PARTS: dict[str, tuple[Callable[[Recorder, argparse.Namespace, Path], None], str]] = {
