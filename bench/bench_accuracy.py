@@ -30,7 +30,7 @@ except ImportError:
 import lmlab
 from lmlab.text.labelled import read_labelled
 from lmlab.text.plain_words import words_of
-from record import INTERVAL, REPOSITORY, Recorder, arguments
+from record import INTERVAL, Recorder, arguments
 
 DATA = Path(os.environ.get("LMLAB_BENCH_DATA", "nowhere"))
 FASTTEXT_EPOCHS = 5  # its own default
